@@ -1,0 +1,141 @@
+"""What was decided for each candidate of a graph, as plain data that needs no torch."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+from .reason import Reason
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Blocker:
+    """A node that holds a candidate back.
+
+    Args:
+        node: its name in the graph the pass was given.
+        op: its operator, as the graph prints it.
+        source: the user's line that made it, ``"file:line"``, or ``None`` when the graph has none.
+    """
+
+    node: str
+    op: str
+    source: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.node} ({self.op})" + (f" at {self.source}" if self.source else "")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one candidate: one operand of one node.
+
+    Args:
+        label: ``<op>.<argument>``, as the design names it (``"mylib::kv_update.cache"``).
+        op: the operator's name without overload (``"aten::index_put"``), or a Triton kernel's name.
+        arg: the argument's name, with an index for a list element (``"self[3]"``).
+        node: the name of the node in the functional graph.
+        reinplaced: whether the result lives in the operand's storage.
+        nbytes: bytes the copy holds; for symbolic sizes, of the hinted sizes.
+        reason: why it was cloned; ``None`` when reinplaced.
+        blockers: the nodes that hold it back, nearest first.
+        source: the user's line, ``"file:line"``.
+        hint: what the author can do about it; empty when reinplaced.
+    """
+
+    label: str
+    op: str
+    arg: str
+    node: str
+    reinplaced: bool
+    nbytes: int
+    reason: Reason | None = None
+    blockers: tuple[Blocker, ...] = ()
+    source: str | None = None
+    hint: str = ""
+
+    def __str__(self) -> str:
+        where = f" at {self.source}" if self.source else ""
+        if self.reinplaced or self.reason is None:
+            return f"{self.label}: in place{where}"
+        text = f"{self.label}: cloned, {self.nbytes} B{where}: {self.reason.sentence}"
+        if self.blockers:
+            text += "; held back by " + ", ".join(map(str, self.blockers))
+        return text
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the outcome as JSON-ready data."""
+        data = dataclasses.asdict(self)
+        data["reason"] = self.reason.value if self.reason else None
+        data["blockers"] = [dataclasses.asdict(b) for b in self.blockers]
+        return data
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Outcome:
+        """Rebuild an outcome from :meth:`to_dict`; raises ``KeyError`` or ``ValueError`` on other data."""
+        reason = data["reason"]
+        return cls(
+            **{
+                **data,
+                "reason": Reason(reason) if reason is not None else None,
+                "blockers": tuple(Blocker(**b) for b in data["blockers"]),
+            }
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Report:
+    """The outcomes of one graph, in graph order.
+
+    Args:
+        outcomes: one per candidate.
+        graph: the id of the graph, ``"[fw 0/1]"`` in a session with several, else empty.
+    """
+
+    outcomes: tuple[Outcome, ...] = ()
+    graph: str = ""
+
+    @property
+    def clones(self) -> list[str]:
+        """Labels of the candidates that stayed clones, in graph order."""
+        return [o.label for o in self.outcomes if not o.reinplaced]
+
+    @property
+    def reinplaced(self) -> list[str]:
+        """Labels of the candidates that are in place, in graph order."""
+        return [o.label for o in self.outcomes if o.reinplaced]
+
+    @property
+    def clone_bytes(self) -> int:
+        """Bytes that the clones hold."""
+        return sum(o.nbytes for o in self.outcomes if not o.reinplaced)
+
+    @classmethod
+    def joined(cls, reports: Iterable[Report]) -> Report:
+        """Join the reports of several graphs into one, in their order."""
+        return cls(tuple(o for r in reports for o in r.outcomes))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as JSON-ready data."""
+        return {
+            "graph": self.graph,
+            "clones": self.clones,
+            "reinplaced": self.reinplaced,
+            "clone_bytes": self.clone_bytes,
+            "outcomes": [o.to_dict() for o in self.outcomes],
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Report:
+        """Rebuild a report from :meth:`to_dict`."""
+        return cls(tuple(Outcome.from_dict(o) for o in data["outcomes"]), data["graph"])
+
+    def __str__(self) -> str:
+        head = (
+            f"{len(self.outcomes)} candidates: {len(self.reinplaced)} in place, "
+            f"{len(self.clones)} cloned ({self.clone_bytes} B)"
+        )
+        if self.graph:
+            head = f"{self.graph} {head}"
+        return "\n".join([head, *(f"  {o}" for o in self.outcomes)])
