@@ -1,0 +1,1 @@
+"""Real models and the reinplacing that is expected of them."""

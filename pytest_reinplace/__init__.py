@@ -1,0 +1,1 @@
+"""pytest-reinplace: a pytest plugin that asserts, explains and gates reinplacing."""
