@@ -12,6 +12,7 @@ class Reason(enum.Enum):
     INPUT_KEPT = "input-kept"
     SAME_NODE = "same-node"
     CLOBBERED = "clobbered"
+    OVERWRITTEN = "overwritten"
     IN_FLIGHT = "in-flight"
     ESCAPES = "escapes"
     LAYOUT = "layout"
@@ -38,6 +39,7 @@ _SENTENCES = {
     Reason.INPUT_KEPT: "the caller keeps the input: the program never writes it back",
     Reason.SAME_NODE: "the same call uses these bytes through another argument",
     Reason.CLOBBERED: "a later write into the input would overwrite the result before its last use",
+    Reason.OVERWRITTEN: "the source is overwritten while this copy of it is still needed",
     Reason.IN_FLIGHT: "a collective still works on these bytes until its wait",
     Reason.ESCAPES: "the result is returned and would share storage with an input or another output",
     Reason.LAYOUT: "the result has other strides than the operand, and a reader depends on them",
@@ -54,6 +56,7 @@ _HINTS = {
     Reason.INPUT_KEPT: "write the result back into the input, or do not pass it as an input",
     Reason.SAME_NODE: "pass arguments that do not share memory",
     Reason.CLOBBERED: "use the result before the input is written again",
+    Reason.OVERWRITTEN: "use the copy before its source is written, or copy only the part that is overwritten",
     Reason.IN_FLIGHT: "wait for the collective before the write",
     Reason.ESCAPES: "return the input itself, or return a copy of only the part you need",
     Reason.LAYOUT: "make the operand contiguous before the write",

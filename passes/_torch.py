@@ -1,0 +1,132 @@
+"""The seam to torch: every private torch name that the passes use is looked up here and nowhere else.
+
+A name is resolved when it is first needed, so that a torch without it still serves the parts that do
+not need it; a missing name raises :class:`SeamError` naming it and the torch version.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+from typing import Any
+
+import torch
+
+from .errors import SeamError
+
+
+@functools.cache
+def private(module: str, name: str) -> Any:
+    """Return ``module.name``; raises :class:`SeamError` when this torch does not have it."""
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise SeamError(
+            f"expected {module}.{name} in torch {torch.__version__}, found none ({error}); "
+            "pytest-reinplace supports torch 2.11 to 2.15"
+        ) from error
+
+
+def hop(name: str) -> Any:
+    """Return the higher-order operator ``torch.ops.higher_order.<name>``, or ``None`` where it is unknown."""
+    if name.startswith("triton_kernel_wrapper"):
+        return private("torch._higher_order_ops.triton_kernel_wrap", name)
+    if name.startswith("auto_functionalized"):
+        return private("torch._higher_order_ops.auto_functionalize", name)
+    return getattr(torch.ops.higher_order, name, None)
+
+
+def op_overload() -> Any:
+    """Return the class of operators with a schema."""
+    return private("torch._ops", "OpOverload")
+
+
+def statically_known(shape_env: Any, expr: Any) -> bool:
+    """Return whether a sympy relation holds for all sizes; never adds a guard."""
+    if expr is True or expr is False:
+        return bool(expr)
+    if getattr(expr, "is_Boolean", False) and expr in (True, False):
+        return bool(expr)
+    if shape_env is None:
+        return False
+    return shape_env._maybe_evaluate_static(expr) == True  # noqa: E712  (sympy.true)
+
+
+def size_hint(shape_env: Any, expr: Any) -> int:
+    """Return the hinted value of a symbolic size, 0 where there is none (unbacked sizes)."""
+    if isinstance(expr, int):
+        return expr
+    values = getattr(shape_env, "backed_var_to_val", None)
+    if values is None:
+        values = getattr(shape_env, "var_to_val", {})
+    value = expr.xreplace(dict(values))
+    return int(value) if value.is_number else 0
+
+
+def storage_key(tensor: torch.Tensor) -> int | None:
+    """Return an identity of the tensor's storage, ``None`` for tensors without one."""
+    try:
+        return int(tensor.untyped_storage()._cdata)
+    except (RuntimeError, NotImplementedError):
+        return None
+
+
+def fake_mode_of(values: list[Any]) -> Any:
+    """Return the FakeTensorMode of the first fake tensor in ``values``, or ``None``."""
+    fake_tensor = private("torch._subclasses.fake_tensor", "FakeTensor")
+    for value in values:
+        if isinstance(value, fake_tensor):
+            return value.fake_mode
+    return None
+
+
+def dispatching() -> Any:
+    """Return the context in which decompositions of symbolic shapes run."""
+    return private("torch._dispatch.python", "enable_python_dispatcher")()
+
+
+def triton_kernel_name(kernel_idx: int) -> str:
+    """Return the name of a user Triton kernel from its index in the side table."""
+    table = private("torch._higher_order_ops.triton_kernel_wrap", "kernel_side_table")
+    kernel = table.get_kernel(kernel_idx)
+    while not hasattr(kernel, "__name__") and hasattr(kernel, "fn"):
+        kernel = kernel.fn
+    return str(getattr(kernel, "__name__", f"triton_kernel_{kernel_idx}"))
+
+
+def unsafe_index_put_() -> Any:
+    """Return the in-place form of ``aten._unsafe_index_put`` that Inductor lowers."""
+    return private("torch._inductor.inductor_prims", "_unsafe_index_put_")
+
+
+def is_out_variant(op: Any) -> bool:
+    """Return whether ``op`` is an ``out=`` overload (its mutable arguments are write-only)."""
+    return bool(private("torch._library.utils", "is_out")(op))
+
+
+def is_inplace_variant(op: Any) -> bool:
+    """Return whether ``op`` returns its first, mutated argument; torch 2.11 does not tell these apart."""
+    module = importlib.import_module("torch._library.utils")
+    check = getattr(module, "is_inplace", None)
+    return bool(check(op)) if check is not None else False
+
+
+def run_fake(fake_mode: Any, target: Any, args: Any, kwargs: Any) -> Any:
+    """Run an operator on fake values without leaving fresh symbols behind."""
+    if fake_mode is None:
+        with torch.no_grad():
+            return target(*args, **kwargs)
+    shape_env = fake_mode.shape_env
+    symbols = shape_env.ignore_fresh_unbacked_symbols() if shape_env else contextlib.nullcontext()
+    with fake_mode, dispatching(), symbols, torch.no_grad():
+        return target(*args, **kwargs)
+
+
+def unbacked_bindings(fake_mode: Any, value: Any) -> Any:
+    """Return the data-dependent symbols that a fresh fake value binds, ``None`` without any."""
+    shape_env = getattr(fake_mode, "shape_env", None)
+    if shape_env is None:
+        return None
+    compute = private("torch.fx.experimental.symbolic_shapes", "compute_unbacked_bindings")
+    return compute(shape_env, value)

@@ -1,0 +1,61 @@
+"""Candidates: operands whose results could live in their storage."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+
+from torch.fx import Node
+
+from .place import Place, Storage
+from .reason import Reason
+from .region import Region
+
+
+class Kind(enum.Enum):
+    """How a candidate is written in place."""
+
+    AUTO_V1 = enum.auto()
+    AUTO_V2 = enum.auto()
+    TRITON = enum.auto()
+    INDEX_PUT = enum.auto()
+    SCATTER = enum.auto()
+    CLONE = enum.auto()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Candidate:
+    """One operand of one node whose result could live in that operand's storage.
+
+    Args:
+        index: its number, in graph order.
+        kind: how it is written in place.
+        node: the functional node.
+        time: the node's place in the graph.
+        slot: which operand: an argument name, ``(name, i)`` of a list, or a base's number (v2).
+        labels: ``(op, argument)`` for each argument it stands for; several for a shared v2 base.
+        operand_node: the node of the operand.
+        operand: where the operand lives.
+        result: the storage of the result, ``None`` when nobody uses it.
+        writes: the bytes written; empty for a pure copy.
+        others: ``(argument, node, place)`` of the other operands that the node reads at the same time.
+        nbytes: bytes of the copy when it is cloned (hinted when symbolic).
+        obstacle: why it can never be in place, whatever else is decided; ``None`` normally.
+    """
+
+    index: int
+    kind: Kind
+    node: Node
+    time: int
+    slot: str | int | tuple[str, int]
+    labels: tuple[tuple[str, str], ...]
+    operand_node: Node
+    operand: Place
+    result: Storage
+    writes: tuple[Region, ...]
+    others: tuple[tuple[str, Node, Place], ...]
+    nbytes: int
+    obstacle: Reason | None = None
+
+    def __str__(self) -> str:
+        return " and ".join(f"{op}.{arg}" for op, arg in self.labels)

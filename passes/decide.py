@@ -1,0 +1,290 @@
+"""Which candidates may be written in place: the conditions of legality, and one forward decision.
+
+A candidate at time ``t`` writes bytes of a buffer (a root storage and all that was accepted into it). It is
+legal iff only dead bytes are written (ALGORITHM 2):
+
+1. no value of the buffer whose bytes are written is read after ``t``, unless a real write into it
+   replaces them first;
+2. no other operand of the same call lies in the written bytes;
+3. no later real write into the buffer hits bytes of the result that are still read;
+4. no collective is using the bytes (its reads last until the wait, so condition 1 sees it);
+5. the result does not come to share storage with an input or another output (``escape.py``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+
+from torch.fx import Node
+
+from .candidate import Candidate, Kind
+from .model import Model
+from .place import Place, Read, Storage, Write
+from .reason import Reason
+from .region import Region
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a candidate is cloned.
+
+    Args:
+        reason: the condition that failed.
+        blockers: the nodes that hold it back.
+        culprits: accepted candidates of which cutting any one would lift the refusal.
+    """
+
+    reason: Reason
+    blockers: tuple[Node, ...] = ()
+    culprits: frozenset[int] = frozenset()
+
+
+@dataclasses.dataclass(slots=True)
+class Decision:
+    """What is done with every candidate of a model.
+
+    Args:
+        model: the model decided on.
+        refused: for each cloned candidate, why.
+        edge: for each storage that was accepted into another, the candidate that put it there.
+        moved: scatters whose source already lies in its place: nothing is left to write.
+        copied: ``(candidate, argument, node)`` of other operands that are copied to make room.
+        erased: real writes that turned into identities.
+        returned: ``{node: nbytes}`` of outputs that are cloned so that they share nothing.
+    """
+
+    model: Model
+    refused: dict[int, Refusal] = dataclasses.field(default_factory=dict)
+    edge: dict[Storage, Candidate] = dataclasses.field(default_factory=dict)
+    moved: set[int] = dataclasses.field(default_factory=set)
+    copied: list[tuple[int, str, Node]] = dataclasses.field(default_factory=list)
+    erased: set[Node] = dataclasses.field(default_factory=set)
+    returned: dict[Node, int] = dataclasses.field(default_factory=dict)
+    members: dict[Storage, list[Storage]] = dataclasses.field(default_factory=dict)
+
+    def root(self, storage: Storage) -> Storage:
+        """Return the storage whose bytes a value really occupies."""
+        while storage in self.edge:
+            storage = self.edge[storage].operand.storage
+        return storage
+
+    def accepted(self, candidate: Candidate) -> bool:
+        """Return whether a candidate is in place."""
+        return candidate.index not in self.refused
+
+    def buffer(self, storage: Storage) -> list[Storage]:
+        """Return all storages that live in the buffer of ``storage``."""
+        root = self.root(storage)
+        return self.members.setdefault(root, [root])
+
+    def path(self, storage: Storage) -> list[Candidate]:
+        """Return the accepted candidates between a storage and its root."""
+        edges = []
+        while storage in self.edge:
+            edges.append(self.edge[storage])
+            storage = self.edge[storage].operand.storage
+        return edges
+
+    @property
+    def cost(self) -> int:
+        """Bytes of all copies that are left."""
+        model = self.model
+        kept = sum(model.candidates[i].nbytes for i in self.refused)
+        writes = (w for ws in model.writes.values() for w in ws if w.node not in self.erased)
+        operands = sum(_nbytes(model, node) for _, _, node in self.copied)
+        return kept + operands + sum(model.nbytes(w.place.region) for w in writes) + sum(
+            self.returned.values()
+        )
+
+
+def _nbytes(model: Model, node: Node) -> int:
+    place = model.place(node)
+    return 0 if place is None else model.nbytes(place.region)
+
+
+def decide(model: Model, banned: dict[int, Refusal] | None = None) -> Decision:
+    """Decide all candidates in graph order; those in ``banned`` are refused with the reason given."""
+    decision = Decision(model)
+    for candidate in model.candidates:
+        refusal = (banned or {}).get(candidate.index) or _judge(decision, candidate)
+        if refusal is not None:
+            decision.refused[candidate.index] = refusal
+        else:
+            _accept(decision, candidate)
+    for writes in model.writes.values():
+        decision.erased.update(w.node for w in writes if is_identity(decision, w))
+    return decision
+
+
+def is_identity(decision: Decision, write: Write) -> bool:
+    """Return whether a real write copies bytes onto themselves."""
+    source, place = write.source, write.place
+    return decision.root(source.storage) is decision.root(place.storage) and (
+        decision.model.geometry.same(source.region, place.region)
+    )
+
+
+def _accept(decision: Decision, candidate: Candidate) -> None:
+    decision.buffer(candidate.operand.storage).append(candidate.result)
+    decision.edge[candidate.result] = candidate
+
+
+def _judge(decision: Decision, candidate: Candidate) -> Refusal | None:
+    operand, result = candidate.operand.storage, candidate.result
+    if candidate.obstacle is not None:
+        return Refusal(candidate.obstacle)
+    if decision.root(operand).opaque or operand.opaque or result.opaque:
+        return Refusal(Reason.UNKNOWN_OP, _unknown_ops(decision.model, operand))
+    if operand.relaid and not _laid_out(decision, candidate):
+        return Refusal(Reason.LAYOUT)
+    if candidate.kind is Kind.SCATTER and _is_moved(decision, candidate):
+        decision.moved.add(candidate.index)
+        return _clobbered(decision, candidate)
+    return (
+        _still_read(decision, candidate)
+        or _clobbered(decision, candidate)
+        or _same_node(decision, candidate)
+    )
+
+
+def _laid_out(decision: Decision, candidate: Candidate) -> bool:
+    """Return whether a candidate in a relaid buffer really got there: its layout was checked for that."""
+    storage = candidate.operand.storage
+    while storage in decision.edge:
+        storage = decision.edge[storage].operand.storage
+        if not storage.relaid:
+            return True
+    return not storage.relaid
+
+
+def _unknown_ops(model: Model, storage: Storage) -> tuple[Node, ...]:
+    return tuple(r.node for r in model.reads[storage] if not r.is_exit)[-1:]
+
+
+def _is_moved(decision: Decision, candidate: Candidate) -> bool:
+    """Return whether a scatter's source already lies where the scatter would write it."""
+    (_, _, source), *more = candidate.others or ((None, None, None),)
+    if source is None or more:
+        return False
+    same_buffer = decision.root(source.storage) is decision.root(candidate.operand.storage)
+    return same_buffer and decision.model.geometry.same(source.region, candidate.writes[0])
+
+
+def _meets(decision: Decision, region: Region, other: Region) -> bool:
+    return decision.model.geometry.overlap(region, other) is not False
+
+
+def _still_read(decision: Decision, candidate: Candidate) -> Refusal | None:
+    """Condition 1: every pending read of the written bytes must be served before the write."""
+    hits: list[Read] = []
+    for storage in decision.buffer(candidate.operand.storage) if candidate.writes else ():
+        for read in decision.model.reads[storage]:
+            if read.time > candidate.time and any(
+                _hits(decision, candidate, read, w) for w in candidate.writes
+            ):
+                hits.append(read)
+    if not hits:
+        return None
+    culprits = frozenset.intersection(*(_between(decision, candidate, r.place.storage) for r in hits))
+    kept = [r for r in hits if not r.is_exit]
+    first = min(kept or hits, key=lambda r: r.time)
+    reason = Reason.STILL_READ if kept else Reason.INPUT_KEPT
+    if first.in_flight:
+        reason = Reason.IN_FLIGHT
+    elif not _is_sure(decision, first.place, candidate.writes):
+        reason = Reason.UNKNOWN_OVERLAP
+    nodes = tuple(dict.fromkeys(r.node for r in sorted(kept or hits, key=lambda r: r.time)))
+    return Refusal(reason, nodes, culprits)
+
+
+def _is_sure(decision: Decision, place: Place, writes: Iterable[Region]) -> bool:
+    return any(decision.model.geometry.overlap(place.region, w) for w in writes)
+
+
+def _hits(decision: Decision, candidate: Candidate, read: Read, written: Region) -> bool:
+    geometry = decision.model.geometry
+    if not _meets(decision, read.place.region, written):
+        return False
+    if read.hole is not None and geometry.contains(read.hole, written):
+        return False
+    # A real write into the class that is read, before it is read, makes the old bytes irrelevant:
+    # what the reader expects is then the written value, which its own reads protect.
+    return not any(
+        candidate.time < w.time < read.time
+        and (
+            geometry.contains(w.place.region, written)
+            or geometry.contains(w.place.region, read.place.region)
+        )
+        for w in decision.model.writes.get(read.place.storage, ())
+    )
+
+
+def _between(decision: Decision, candidate: Candidate, storage: Storage) -> frozenset[int]:
+    """Return the accepted candidates that join a reader's storage with a candidate's operand."""
+    mine = {c.index for c in decision.path(candidate.operand.storage)}
+    return frozenset(mine ^ {c.index for c in decision.path(storage)})
+
+
+def _clobbered(decision: Decision, candidate: Candidate) -> Refusal | None:
+    """Condition 3: a later ``copy_`` into the buffer must not destroy the result while it is needed."""
+    geometry, result = decision.model.geometry, candidate.result
+    for write in decision.model.writes.get(decision.root(candidate.operand.storage), ()):
+        if write.time <= candidate.time:
+            continue
+        if write.source.storage is result:
+            if geometry.same(write.source.region, write.place.region):
+                continue
+            if _meets(decision, write.source.region, write.place.region):
+                # A copy whose source overlaps its destination is undefined.
+                return Refusal(Reason.CLOBBERED, (write.node,), _up(decision, candidate))
+        for read in decision.model.reads[result]:
+            if read.time > write.time and _meets(decision, read.place.region, write.place.region):
+                if read.hole is not None and geometry.contains(read.hole, write.place.region):
+                    continue
+                return Refusal(Reason.CLOBBERED, (write.node, read.node), _up(decision, candidate))
+    return None
+
+
+def _up(decision: Decision, candidate: Candidate) -> frozenset[int]:
+    return frozenset(c.index for c in decision.path(candidate.operand.storage))
+
+
+def _same_node(decision: Decision, candidate: Candidate) -> Refusal | None:
+    """Condition 2: the call must not see its own write through another operand."""
+    root = decision.root(candidate.operand.storage)
+    for other in decision.model.candidates[: candidate.index][::-1]:
+        if other.node is not candidate.node:
+            break
+        if decision.accepted(other) and decision.root(other.operand.storage) is root and any(
+            _meets(decision, a, b) for a in other.writes for b in candidate.writes
+        ):  # fmt: skip
+            return Refusal(Reason.SAME_NODE, (other.operand_node,), frozenset({other.index}))
+    hits = [
+        (name, node, place)
+        for name, node, place in candidate.others
+        if decision.root(place.storage) is root
+        and any(_meets(decision, place.region, w) for w in candidate.writes)
+    ]
+    if not hits:
+        return None
+    culprits = frozenset.intersection(*(_between(decision, candidate, p.storage) for _, _, p in hits))
+    if not culprits and _make_room(decision, candidate, hits):
+        return None
+    return Refusal(Reason.SAME_NODE, tuple(dict.fromkeys(n for _, n, _ in hits)), culprits)
+
+
+def _make_room(
+    decision: Decision, candidate: Candidate, hits: list[tuple[str, Node, Place]]
+) -> bool:
+    """Copy the overlapping operands instead of the candidate, where that is less."""
+    model = decision.model
+    nodes = {node: model.nbytes(place.region) for _, node, place in hits}
+    gain = candidate.nbytes
+    for write in model.writes.get(decision.root(candidate.operand.storage), ()):
+        if write.source.storage is candidate.result:
+            gain += model.nbytes(write.place.region)
+    if sum(nodes.values()) >= gain:
+        return False
+    decision.copied.extend((candidate.index, name, node) for name, node, _ in hits)
+    return True

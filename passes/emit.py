@@ -1,0 +1,148 @@
+"""New nodes of a rewritten graph, each with its fake value and the history of the node it replaces."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+from torch.fx import Graph, Node
+from torch.fx.node import map_arg
+
+from . import _torch
+from .region import as_size
+from .schema import schema_of
+from .wrapper import BaseView
+
+_NOT_INHERITED = frozenset({"val", "tensor_meta", "eager_input_vals", "unbacked_bindings", "example_value"})
+
+aten = torch.ops.aten
+
+
+class Emitter:
+    """Inserts nodes before the node that is being replaced.
+
+    Args:
+        graph: the graph that is rewritten.
+        fake_mode: the mode of its fake tensors, ``None`` for a graph of real tensors.
+    """
+
+    def __init__(self, graph: Graph, fake_mode: Any) -> None:
+        self.graph = graph
+        self.fake_mode = fake_mode
+        self.inserted: list[Node] = []
+
+    def call(self, origin: Node, target: Any, args: Any, kwargs: Any = None) -> Node:
+        """Insert a call before ``origin`` and inherit its history; the value is left to the caller."""
+        with self.graph.inserting_before(origin):
+            node = self.graph.call_function(target, tuple(args), dict(kwargs or {}))
+        node.meta.update({k: v for k, v in origin.meta.items() if k not in _NOT_INHERITED})
+        self.inserted.append(node)
+        return node
+
+    def view(self, origin: Node, target: Any, args: Any, kwargs: Any = None) -> Node:
+        """Insert a call of a view or copy operator, with its fake value."""
+        node = self.call(origin, target, args, kwargs)
+        node.meta["val"] = self.value(node)
+        bindings = _torch.unbacked_bindings(self.fake_mode, node.meta["val"])
+        if bindings:
+            node.meta["unbacked_bindings"] = bindings
+        return node
+
+    def value(self, node: Node) -> Any:
+        """Run a node on the fake values of its operands."""
+        args, kwargs = map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
+        return _torch.run_fake(self.fake_mode, node.target, args, kwargs)
+
+    def clone(self, origin: Node, source: Node) -> Node:
+        """Insert a copy of ``source`` with its strides, which kernels may rely on.
+
+        ``aten.clone`` keeps the strides of tensors without gaps; a tensor with gaps is copied into an
+        empty one of the same strides, whose gaps nobody may read.
+        """
+        val = source.meta["val"]
+        if is_dense(val):
+            return self.view(origin, aten.clone.default, (source,))
+        sizes = [self.symbol(origin, source, "sym_size", i) for i in range(val.dim())]
+        strides = [self.symbol(origin, source, "sym_stride", i) for i in range(val.dim())]
+        empty = self.view(origin, aten.empty_strided.default, (sizes, strides), _like(val))
+        copy = self.call(origin, aten.copy_.default, (empty, source))
+        copy.meta["val"] = empty.meta["val"]
+        return empty
+
+    def symbol(self, origin: Node, source: Node, kind: str, dim: int) -> Any:
+        """Return a size or stride of ``source``: an int, or a node that asks for it at run time."""
+        val = source.meta["val"]
+        value = val.size(dim) if kind == "sym_size" else val.stride(dim)
+        if isinstance(as_size(value), int):
+            return as_size(value)
+        node = self.call(origin, getattr(aten, kind).int, (source, dim))
+        node.meta["val"] = value
+        return node
+
+    def base_view(self, origin: Node, base: Node, view: BaseView, moved: int) -> Node:
+        """Insert the view of a v2 argument on ``base``, whose storage starts ``moved`` items elsewhere."""
+        if view.form == "slice":
+            return self.view(origin, aten.slice.Tensor, (base, *view.data))
+        if view.form == "as_strided":
+            size, stride, offset = view.data
+            if moved:
+                offset = self.plus(origin, offset, moved)
+            return self.view(origin, aten.as_strided.default, (base, list(size), list(stride), offset))
+        return base
+
+    def plus(self, origin: Node, value: Any, moved: int) -> Any:
+        """Return ``value + moved`` for an int or a symbolic node."""
+        if not isinstance(value, Node):
+            return value + moved
+        node = self.call(origin, operator.add, (value, moved))
+        node.meta["val"] = value.meta["val"] + moved
+        return node
+
+    def mutable_op(self, origin: Node, op: Any, by_name: dict[str, Any], eager: dict[str, Any] | None) -> Node:
+        """Insert a call of a mutable operator with arguments by name.
+
+        Args:
+            origin: the functional wrapper that is replaced.
+            op: the operator.
+            by_name: its arguments.
+            eager: the values that eager mode would pass, by name; Inductor lays out the operator's
+                operands after them.
+        """
+        schema = schema_of(op)
+        positional = [n for n in schema.names if n not in schema.kwarg_only and n in by_name]
+        if positional != [n for n in schema.names if n not in schema.kwarg_only][: len(positional)]:
+            positional = []
+        rest = [n for n in by_name if n not in positional]
+        node = self.call(origin, op, [by_name[n] for n in positional], {n: by_name[n] for n in rest})
+        if eager is not None and all(n in eager for n in by_name):
+            args, kwargs = tuple(eager[n] for n in positional), {n: eager[n] for n in rest}
+            node.meta["eager_input_vals"] = (args, kwargs)
+        return node
+
+
+def _like(val: torch.Tensor) -> dict[str, Any]:
+    return {"dtype": val.dtype, "device": val.device}
+
+
+def is_dense(val: torch.Tensor) -> bool:
+    """Return whether a tensor is without gaps and overlaps, so that ``clone`` keeps its strides."""
+    pairs = [
+        (as_size(n), as_size(s))
+        for n, s in zip(val.size(), val.stride(), strict=True)
+        if not (isinstance(n, int) and n == 1)
+    ]
+    expected: Any = 1
+    while pairs:
+        hit = next((p for p in pairs if p[1] == expected), None)
+        if hit is None:
+            return any(isinstance(n, int) and n == 0 for n, _ in pairs)
+        pairs.remove(hit)
+        expected = expected * hit[0]
+    return True
+
+
+def eager_values(origin: Node) -> dict[str, Any] | None:
+    """Return the keyword arguments that eager mode would pass to a wrapper, or ``None`` if not recorded."""
+    recorded = origin.meta.get("eager_input_vals")
+    return dict(recorded[1]) if recorded is not None else None

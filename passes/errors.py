@@ -1,0 +1,19 @@
+"""Errors of the passes: each says what was expected, what came, where, and what to do."""
+
+from __future__ import annotations
+
+
+class ReinplaceError(Exception):
+    """Base of every error that the passes raise on purpose."""
+
+
+class GraphError(ReinplaceError):
+    """The graph is not a functional graph that can be analysed; it was left as it was."""
+
+
+class RewriteError(ReinplaceError):
+    """A rewrite failed in the middle; the graph was put back as it was."""
+
+
+class SeamError(ReinplaceError):
+    """A private name of torch is missing in the installed version."""

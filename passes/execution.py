@@ -1,0 +1,191 @@
+"""Running a graph, node by node, on tensors of its own: what the contract's checks stand on."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+from torch.fx.node import map_arg
+
+from . import _torch
+from .errors import ReinplaceError
+
+Observer = Callable[[Node, Any], None]
+
+
+class RunError(ReinplaceError):
+    """A node of the graph raised while it ran; ``node`` is that node."""
+
+    def __init__(self, message: str, node: Node) -> None:
+        super().__init__(message)
+        self.node = node
+
+
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield ``(path, leaf)`` of nested lists, tuples and dicts; the path of element 1 of 0 is ``"[0][1]"``."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from leaves(item, f"{path}[{key!r}]")
+    elif isinstance(value, list | tuple):
+        for i, item in enumerate(value):
+            yield from leaves(item, f"{path}[{i}]")
+    else:
+        yield path, value
+
+
+def address(tensor: torch.Tensor) -> int:
+    """Return where the tensor's storage begins, 0 for a storage without bytes."""
+    return int(tensor.untyped_storage().data_ptr())
+
+
+def cloned(values: Sequence[Any]) -> list[Any]:
+    """Copy tensors so that strides, offsets, the bytes around them and what they share stay as they were.
+
+    Tensors that share a storage share one afterwards. What is no tensor is handed on.
+
+    Raises:
+        ReinplaceError: a fake or meta tensor, which has no bytes to run on.
+    """
+    storages: dict[int, torch.UntypedStorage] = {}
+    return [_cloned(v, storages) if isinstance(v, torch.Tensor) else v for v in values]
+
+
+def _cloned(tensor: torch.Tensor, storages: dict[int, torch.UntypedStorage]) -> torch.Tensor:
+    fake_tensor = _torch.private("torch._subclasses.fake_tensor", "FakeTensor")
+    if isinstance(tensor, fake_tensor) or tensor.device.type == "meta":
+        raise ReinplaceError(
+            f"expected real tensors as example inputs, got a {type(tensor).__name__} of shape "
+            f"{tuple(tensor.shape)}; pass tensors with data, for example from torch.randn"
+        )
+    if tensor.layout != torch.strided:
+        return tensor.detach().clone()
+    old, key = tensor.untyped_storage(), address(tensor)
+    new = storages.get(key) if key else None
+    if new is None:
+        new = storages[key] = old.clone()
+    copy = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+    copy.set_(new, tensor.storage_offset(), tensor.size(), tensor.stride())
+    return copy.conj() if tensor.is_conj() else copy
+
+
+def attributes(gm: GraphModule) -> dict[str, torch.Tensor]:
+    """Return the tensors that the graph takes from its module (``get_attr``), by name."""
+    found: dict[str, torch.Tensor] = {}
+    for node in gm.graph.nodes:
+        if node.op == "get_attr":
+            value = _attribute(gm, str(node.target))
+            if isinstance(value, torch.Tensor):
+                found[str(node.target)] = value
+    return found
+
+
+def _attribute(gm: GraphModule, target: str) -> Any:
+    value: Any = gm
+    for part in target.split("."):
+        value = getattr(value, part)
+    return value
+
+
+def run(
+    gm: GraphModule,
+    inputs: Sequence[Any],
+    attrs: dict[str, torch.Tensor] | None = None,
+    observer: Observer | None = None,
+) -> Any:
+    """Run a graph on ``inputs``, which it may write into, and return what its output node holds.
+
+    A wrapper with ``meta["only_clone_these_tensors"]`` (what Inductor's reinplacing leaves for its
+    decomposition) clones only those. Memory that an ``empty`` operator hands out holds a fixed pattern,
+    so that two runs agree. Values are dropped after their last use.
+
+    Args:
+        gm: the graph.
+        inputs: one value per placeholder.
+        attrs: tensors that stand in for the module's own (``get_attr``), by name.
+        observer: called with each node and its value when that is made.
+
+    Raises:
+        RunError: a node raised; the original error is the cause.
+    """
+    env: dict[Node, Any] = {}
+    given = iter(inputs)
+    dying = _last_uses(gm)
+    with torch.no_grad():
+        for node in gm.graph.nodes:
+            if node.op == "placeholder":
+                env[node] = _next(given, node)
+            elif node.op == "output":
+                return map_arg(node.args[0], env.__getitem__)
+            else:
+                env[node] = _evaluated(gm, node, env, attrs or {})
+            if observer is not None:
+                observer(node, env[node])
+            for dead in dying.get(node, ()):
+                del env[dead]
+    return None
+
+
+def _next(given: Iterator[Any], node: Node) -> Any:
+    try:
+        return next(given)
+    except StopIteration:
+        raise ReinplaceError(
+            f"expected one example input per placeholder, got none for {node.name}"
+        ) from None
+
+
+def _last_uses(gm: GraphModule) -> dict[Node, list[Node]]:
+    dying: dict[Node, list[Node]] = collections.defaultdict(list)
+    seen: set[Node] = set()
+    for node in reversed(gm.graph.nodes):
+        for used in (*node.all_input_nodes, node):
+            if used not in seen:
+                seen.add(used)
+                dying[node].append(used)
+    return dying
+
+
+def _evaluated(gm: GraphModule, node: Node, env: dict[Node, Any], attrs: dict[str, torch.Tensor]) -> Any:
+    if node.op == "get_attr":
+        name = str(node.target)
+        return attrs[name] if name in attrs else _attribute(gm, name)
+    args = map_arg(node.args, env.__getitem__)
+    kwargs = dict(map_arg(node.kwargs, env.__getitem__))
+    kwargs.update(_kept_clones(node))
+    try:
+        result = _called(gm, node, args, kwargs)
+    except Exception as error:
+        raise RunError(f"{node.format_node()}: {type(error).__name__}: {error}", node) from error
+    if getattr(node.target, "namespace", "") == "aten" and "empty" in str(node.target):
+        _fill(result)
+    return result
+
+
+def _called(gm: GraphModule, node: Node, args: Any, kwargs: dict[str, Any]) -> Any:
+    if node.op == "call_module":
+        return gm.get_submodule(str(node.target))(*args, **kwargs)
+    if node.op == "call_method":
+        return getattr(args[0], str(node.target))(*args[1:], **kwargs)
+    return node.target(*args, **kwargs)  # type: ignore[operator]
+
+
+def _kept_clones(node: Node) -> dict[str, Any]:
+    kept = node.meta.get("only_clone_these_tensors")
+    if kept is None:
+        return {}
+    if node.target is _torch.hop("auto_functionalized"):
+        return {"_only_clone_these_tensors": tuple(kept)}
+    if node.target is _torch.hop("auto_functionalized_v2"):
+        return {"_only_clone_these_bases": tuple(kept)}
+    return {}
+
+
+def _fill(value: Any) -> None:
+    """Fill fresh memory with a pattern that no sensible program computes with."""
+    for _, leaf in leaves(value):
+        if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided and leaf.numel():
+            pattern = 1 if leaf.dtype == torch.bool else 0x5A
+            leaf.untyped_storage().fill_(pattern)

@@ -1,0 +1,128 @@
+"""The pass inside Inductor, by its public hooks, and what it takes to be right there.
+
+Two hooks are used. Before the joint-graph stage :class:`ProtectPass` hides copies that Inductor's no-op
+removal would drop although they keep two tensors apart. After the post-grad patterns
+:class:`ReinplacePass` rewrites the graph, with Inductor's own reinplacing switched off.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import dataclasses
+import logging
+import pathlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from torch.fx import Graph
+
+from . import _torch, protect
+from .errors import GraphError
+from .reinplace import reinplace_graph
+from .report import Report
+from .schema import schema_of
+
+log = logging.getLogger(__name__)
+
+Observer = Callable[[Report, Graph], None]
+
+_observers: contextvars.ContextVar[tuple[Observer, ...]] = contextvars.ContextVar("observers", default=())
+
+CustomGraphPass: Any = _torch.private("torch._inductor.custom_graph_pass", "CustomGraphPass")
+
+
+@contextlib.contextmanager
+def observe(callback: Observer) -> Iterator[None]:
+    """Call ``callback(report, graph)`` for every graph that a :class:`ReinplacePass` rewrites inside.
+
+    ``graph`` is the rewritten graph, still in Inductor's hands: look, do not touch. A graph that comes
+    from Inductor's cache is not rewritten again and not seen.
+    """
+    token = _observers.set((*_observers.get(), callback))
+    try:
+        yield
+    finally:
+        _observers.reset(token)
+
+
+def _fingerprint() -> str:
+    """Return a digest of the source of all passes: a changed pass must not hit old cache entries."""
+    files = sorted(str(p) for p in pathlib.Path(__file__).parent.glob("*.py"))
+    digest = _torch.private("torch._inductor.custom_graph_pass", "get_hash_for_files")(tuple(files))
+    return str(digest.hex() if isinstance(digest, bytes) else digest)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ReinplacePass(CustomGraphPass):  # type: ignore[misc]
+    """Alias-exact reinplacing as an Inductor post-grad pass (``post_grad_custom_post_pass``).
+
+    A graph that cannot be analysed is left functional, each wrapper marked to clone everything, and a
+    warning names the reason: a compile never fails because of this pass.
+    """
+
+    name: str = "reinplace"
+
+    def apply(self, graph: Graph) -> Report:
+        """Rewrite a graph and return what was decided."""
+        protect.reveal(graph)
+        try:
+            report = reinplace_graph(graph)
+        except GraphError as error:
+            log.warning("reinplacing skipped, every wrapper clones: %s", error)
+            report = Report()
+        clone_all(graph)
+        return report
+
+    def __call__(self, graph: Graph) -> None:
+        report = self.apply(graph)
+        for callback in _observers.get():
+            callback(report, graph)
+
+    def uuid(self) -> Any:
+        """Identify the pass by its source, so that Inductor's caches stay on and stay right."""
+        return ("pytest-reinplace", self.name, _fingerprint())
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ProtectPass(CustomGraphPass):  # type: ignore[misc]
+    """Keeps copies that matter from Inductor's no-op removal (``joint_custom_pre_pass``)."""
+
+    name: str = "protect"
+
+    def __call__(self, graph: Graph) -> None:
+        protect.protect(graph)
+
+    def uuid(self) -> Any:
+        """Identify the pass by its source."""
+        return ("pytest-reinplace", self.name, _fingerprint())
+
+
+def clone_all(graph: Graph) -> None:
+    """Tell Inductor to clone every tensor of the wrappers that are left.
+
+    Without the mark torch 2.11 clones nothing and computes wrong values.
+    """
+    for node in graph.nodes:
+        if node.op != "call_function" or "only_clone_these_tensors" in node.meta:
+            continue
+        if node.target is _torch.hop("auto_functionalized"):
+            names = schema_of(node.args[0]).mutable
+            node.meta["only_clone_these_tensors"] = [n for n in names if node.kwargs.get(n) is not None]
+        elif node.target is _torch.hop("auto_functionalized_v2"):
+            node.meta["only_clone_these_tensors"] = list(range(len(node.kwargs["_all_bases"])))
+
+
+def inductor_options() -> dict[str, Any]:
+    """Return options for ``torch.compile(..., options=...)`` that put our passes inside Inductor.
+
+    Inductor's own reinplacing, which runs later and would treat our graph as a functional one, is
+    switched off by name. All keys are public configuration and part of Inductor's cache key.
+    """
+    return {
+        "joint_custom_pre_pass": ProtectPass(),
+        "post_grad_custom_post_pass": ReinplacePass(),
+        "disabled_passes": "reinplace_inplaceable_ops,fix_auto_functionalized_dtype_views",
+    }
+
+

@@ -1,0 +1,259 @@
+"""The kinds of candidates: for each, which operand, which bytes it writes, what else it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.fx import Node
+
+from . import _torch, relayout, scatter, wrapper
+from .candidate import Candidate, Kind
+from .errors import GraphError
+from .place import Place, Storage, Value
+from .reason import Reason
+from .region import Region
+from .schema import is_operator, schema_of, target_name
+from .source import where
+
+if TYPE_CHECKING:
+    from .model import Model
+
+_INDEX_PUT = frozenset({"aten::index_put", "aten::_unsafe_index_put"})
+
+Labels = tuple[tuple[str, str], ...]
+Others = tuple[tuple[str, Node, Place], ...]
+
+
+def visit_wrapper(model: Model, node: Node) -> bool:
+    """Add the candidates of a wrapper of mutable operators; returns whether ``node`` is one."""
+    if node.op != "call_function":
+        return False
+    if node.target is _torch.hop("triton_kernel_wrapper_mutation"):
+        raise GraphError(
+            f"expected a functional graph, found {node.name} = {target_name(node.target)} at "
+            f"{where(node) or 'an unknown line'}; was the graph reinplaced already?"
+        )
+    if node.target is _torch.hop("auto_functionalized"):
+        _auto_v1(model, node)
+    elif node.target is _torch.hop("auto_functionalized_v2"):
+        _auto_v2(model, node)
+    elif node.target is _torch.hop("triton_kernel_wrapper_functional"):
+        _triton(model, node)
+    else:
+        return False
+    return True
+
+
+def visit_candidate(model: Model, node: Node) -> bool:
+    """Add the candidate of a functional operator; returns whether ``node`` is of such a kind."""
+    name = schema_of(node.target).name
+    if name in _INDEX_PUT:
+        return _index_put(model, node)
+    if name in scatter.VIEWS:
+        return _scatter(model, node)
+    if name == "aten::clone":
+        return _clone(model, node)
+    return False
+
+
+def _others(model: Model, args: Iterator[tuple[str, Any]]) -> Others:
+    return tuple((name, n, place) for name, value in args for n, place in model.operands(value))
+
+
+def _add(
+    model: Model,
+    kind: Kind,
+    node: Node,
+    slot: Any,
+    labels: Labels,
+    operand: Node,
+    result: tuple[Storage, Reason | None],
+    writes: tuple[Region, ...],
+    others: Others,
+    hole: Region | None = None,
+) -> None:
+    """Record one candidate, and the reads it makes whatever is decided."""
+    place = model.place(operand)
+    assert place is not None
+    storage, obstacle = result
+    model.add_read(node, place, hole=hole)
+    model.candidates.append(
+        Candidate(
+            index=len(model.candidates),
+            kind=kind,
+            node=node,
+            time=model.order[node],
+            slot=slot,
+            labels=labels,
+            operand_node=operand,
+            operand=place,
+            result=storage,
+            writes=writes,
+            others=others,
+            nbytes=model.nbytes(place.region),
+            obstacle=obstacle,
+        )
+    )
+
+
+def _unsupported(model: Model, node: Node, op: Any) -> None:
+    """Leave a wrapper functional: it reads its operands, and its results are not understood."""
+    operands = model.operands((node.args, node.kwargs))
+    for _, place in operands:
+        model.add_read(node, place)
+    model.values[node] = model.fresh(node, node.meta.get("val"), opaque=True)
+    name = target_name(op)
+    mutable = schema_of(op).mutable if is_operator(op) else ("self",)
+    size = sum(model.nbytes(p.region) for _, p in model.operands(node.kwargs.get("_all_bases", ())))
+    model.unsupported.append((node, tuple((name, arg) for arg in mutable), size))
+
+
+def _results(model: Model, node: Node) -> list[Value]:
+    if "val" not in node.meta:
+        raise GraphError(
+            f'expected meta["val"] on {node.name} ({target_name(node.args[0] if node.args else node.target)}) '
+            f"at {where(node) or 'an unknown line'}, found none; run FakeTensorProp over the graph first."
+        )
+    value = model.fresh(node, node.meta["val"])
+    model.values[node] = value
+    return value if isinstance(value, list) else [value]
+
+
+def _wrapped(model: Model, operand: Node, result: Value) -> tuple[Storage, Reason | None]:
+    """Settle a result that a wrapper clones with its operand's strides."""
+    if not isinstance(result, Place):
+        return model.new_storage(operand), Reason.UNSUPPORTED
+    return relayout.settle(model, operand, None, result)
+
+
+def _auto_v1(model: Model, node: Node) -> None:
+    op = node.args[0]
+    if not is_operator(op) or node.meta.get("unbacked_bindings") or any(not isinstance(u.args[1], int) for u in node.users if len(u.args) > 1):
+        return _unsupported(model, node, op)
+    results, first = _results(model, node), wrapper.first_result(node)
+    others = _others(model, wrapper.read_args(node))
+    for _, _, place in others:
+        model.add_read(node, place)
+    positions = {name: first + i for i, name in enumerate(schema_of(op).mutable)}
+    for name, item, operand in wrapper.mutated_args(node):
+        place = model.place(operand)
+        if place is None:
+            continue
+        result = results[positions[name]]
+        settled = _wrapped(model, operand, result if item is None else result[item])
+        label = (target_name(op), name if item is None else f"{name}[{item}]")
+        slot = name if item is None else (name, item)
+        _add(model, Kind.AUTO_V1, node, slot, (label,), operand, settled, (place.region,), others)
+    return None
+
+
+def _auto_v2(model: Model, node: Node) -> None:
+    op = node.args[0]
+    if not is_operator(op) or node.meta.get("unbacked_bindings"):
+        return _unsupported(model, node, op)
+    if _torch.is_out_variant(op) or _torch.is_inplace_variant(op):
+        return _unsupported(model, node, op)
+    bases: Any = node.kwargs["_all_bases"]
+    views = wrapper.base_views(node)
+    if any(v.form == "as_strided" and not _has_static_offset(bases[v.base]) for v in views):
+        return _unsupported(model, node, op)
+    results = _results(model, node)
+    first = len(results) - len(bases)
+    others = _others(model, wrapper.read_args(node))
+    for _, _, place in others:
+        model.add_read(node, place)
+    for i, base in enumerate(bases):
+        place = model.place(base)
+        if place is None:
+            continue
+        mine = [v for v in views if v.base == i]
+        storage, obstacle = _wrapped(model, base, results[first + i])
+        writes = tuple(v.region(place.region, place.storage.shift) for v in mine)
+        if place.storage.relaid and any(v.form == "as_strided" for v in mine):
+            obstacle, writes = Reason.LAYOUT, (place.region,)
+        labels = tuple((target_name(op), v.label) for v in mine) or ((target_name(op), f"base[{i}]"),)
+        _add(model, Kind.AUTO_V2, node, i, labels, base, (storage, obstacle), writes, others)
+    return None
+
+
+def _has_static_offset(base: Node) -> bool:
+    return isinstance(base.meta["val"].storage_offset(), int)
+
+
+def _triton(model: Model, node: Node) -> None:
+    kwargs: Any = node.kwargs["kwargs"]
+    names: Any = node.kwargs["tensors_to_clone"]
+    kernel = _torch.triton_kernel_name(node.kwargs["kernel_idx"])  # type: ignore[arg-type]
+    _results(model, node)
+    value = model.values[node]
+    others = _others(model, ((n, v) for n, v in kwargs.items() if n not in names))
+    for _, _, place in others:
+        model.add_read(node, place)
+    for name in names:
+        operand, place = kwargs[name], model.place(kwargs[name])
+        if place is not None:
+            settled = _wrapped(model, operand, value[name])
+            _add(
+                model, Kind.TRITON, node, name, ((kernel, name),), operand, settled, (place.region,), others
+            )
+
+
+def _index_put(model: Model, node: Node) -> bool:
+    operand, place = _own_operand(model, node)
+    if place is None:
+        return False
+    result = model.fresh(node, node.meta["val"])
+    settled = relayout.settle(model, operand, node, result)
+    model.values[node] = relayout.value(model, node, settled[0], result)
+    args = (("indices", node.args[1]), ("values", node.args[2] if len(node.args) > 2 else None))
+    others = _others(model, iter(args))
+    for _, _, other in others:
+        model.add_read(node, other)
+    label = (schema_of(node.target).name, "self")
+    _add(model, Kind.INDEX_PUT, node, 0, (label,), operand, settled, (place.region,), others)
+    return True
+
+
+def _scatter(model: Model, node: Node) -> bool:
+    operand, place = _own_operand(model, node)
+    if place is None or not isinstance(node.args[1], Node):
+        return False
+    written = scatter.written(model, node, place)
+    result = model.fresh(node, node.meta["val"])
+    settled = relayout.settle(model, operand, node, result)
+    if place.storage.relaid and scatter.is_absolute(node):
+        settled = (settled[0], Reason.LAYOUT)
+    model.values[node] = relayout.value(model, node, settled[0], result)
+    others = _others(model, iter([("src", node.args[1])]))
+    for _, _, other in others:
+        model.add_read(node, other)
+    label = (schema_of(node.target).name, "self")
+    writes = (place.region if written is None else written,)
+    _add(model, Kind.SCATTER, node, 0, (label,), operand, settled, writes, others, written)
+    return True
+
+
+def _clone(model: Model, node: Node) -> bool:
+    """Add an explicit clone that keeps the layout; one that changes it is a conversion, not a clone."""
+    operand, place = _own_operand(model, node)
+    result = model.fresh(node, node.meta["val"])
+    if place is None or not isinstance(result, Place):
+        return False
+    if not model.geometry.same_layout(place.region, result.region):
+        return False
+    settled = relayout.settle(model, operand, None, result)
+    model.values[node] = relayout.value(model, node, settled[0], result)
+    _add(model, Kind.CLONE, node, 0, (("aten::clone", "self"),), operand, settled, (), ())
+    return True
+
+
+def _own_operand(model: Model, node: Node) -> tuple[Any, Place | None]:
+    operand = node.args[0] if node.args else None
+    return operand, model.place(operand)
+
+
+def is_protected_clone(node: Node) -> bool:
+    """Return whether a node is a clone that was hidden from Inductor's no-op removal."""
+    return node.op == "call_function" and node.target is torch.ops.prims.clone.default

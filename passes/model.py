@@ -1,0 +1,297 @@
+"""The model of a functional graph: where every value lives, who reads it, and what could be in place.
+
+Built in one walk over the graph. Regions are given in the coordinates of the root that a storage would
+have if every candidate were in place; leaving a candidate out moves whole storages, so whether two
+regions of one buffer overlap never changes and is computed once (ALGORITHM 1).
+"""
+
+from __future__ import annotations
+
+import collections
+import operator
+from typing import Any
+
+import torch
+from torch.fx import Graph, GraphModule, Node
+
+from . import _torch, kinds
+from .candidate import Candidate
+from .errors import GraphError
+from .place import END, Place, Read, Storage, Value, Write, places
+from .region import Geometry, Region, Size, as_size
+from .schema import arguments, is_operator, schema_of, target_name, tensors
+from .scatter import is_absolute
+from .source import where
+
+_SYMBOLIC_MODULES = ("_operator", "math", "builtins", "torch", "torch.fx.experimental.symbolic_shapes")
+
+# Higher-order operators that torch only builds when no output shares storage with an input and nothing
+# is mutated inside: their operands are read, their results are never written (no summary is made yet).
+_PURE_HOPS = (
+    *("cond", "while_loop", "scan", "map_impl", "associative_scan", "invoke_subgraph", "flex_attention"),
+    *("flex_attention_backward", "run_and_save_rng_state", "run_with_rng_state", "strict_mode"),
+    *("graphsafe_run_with_rng_state", "inductor_compiled_code"),
+)
+
+
+class Model:
+    """What is known about a functional graph; building it never changes the graph.
+
+    Raises:
+        GraphError: a tensor node without ``meta["val"]``, or a graph that already mutates something
+            other than ``copy_`` into an input.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.order: dict[Node, int] = {node: i for i, node in enumerate(graph.nodes)}
+        self.values: dict[Node, Value] = {}
+        self.storages: list[Storage] = []
+        self.whole: dict[Storage, Region] = {}
+        self.reads: dict[Storage, list[Read]] = collections.defaultdict(list)
+        self.writes: dict[Storage, list[Write]] = collections.defaultdict(list)
+        self.candidates: list[Candidate] = []
+        self.unsupported: list[tuple[Node, tuple[tuple[str, str], ...], int]] = []
+        self.outputs: list[tuple[Node, Place]] = []
+        self.relaid: dict[Node, torch.Tensor] = {}
+        self.absolute = max(
+            (_itemsize(n) for n in graph.nodes if is_absolute(n)), default=0
+        )  # the largest item that is named by an offset into its storage
+        self._by_key: dict[int, Storage] = {}
+        self.fake_mode = _torch.fake_mode_of(
+            [t for n in graph.nodes for t in tensors(n.meta.get("val"))][:1]
+        )
+        self.geometry = Geometry(getattr(self.fake_mode, "shape_env", None))
+        for node in graph.nodes:
+            self._visit(node)
+        self._exit_reads()
+
+    # -- storages and places -------------------------------------------------------------------
+
+    def new_storage(self, node: Node, *, is_input: bool = False, opaque: bool = False) -> Storage:
+        """Return a new storage born at ``node``."""
+        storage = Storage(len(self.storages), node, is_input, opaque=opaque)
+        self.storages.append(storage)
+        return storage
+
+    def place(self, node: Any) -> Place | None:
+        """Return where a node's tensor lives; ``None`` for what is no single tensor."""
+        value = self.values.get(node) if isinstance(node, Node) else None
+        return value if isinstance(value, Place) else None
+
+    def at(self, storage: Storage, tensor: torch.Tensor) -> Place:
+        """Return the place of a tensor inside a storage."""
+        return Place(storage, Region.of(tensor).shifted(storage.shift), tensor)
+
+    def operands(self, value: Any) -> list[tuple[Node, Place]]:
+        """Return the nodes inside an argument, each with its places."""
+        found: list[tuple[Node, Place]] = []
+        if isinstance(value, Node):
+            found.extend((value, p) for p in places(self.values.get(value)))
+        elif isinstance(value, dict):
+            for item in value.values():
+                found.extend(self.operands(item))
+        elif isinstance(value, list | tuple):
+            for item in value:
+                found.extend(self.operands(item))
+        elif isinstance(value, slice):
+            found.extend(self.operands((value.start, value.stop, value.step)))
+        return found
+
+    def add_read(self, node: Node, place: Place, time: float | None = None, **more: Any) -> None:
+        """Record that ``node`` reads ``place`` until ``time`` (its own time by default)."""
+        until = self.order[node] if time is None else time
+        self.reads[place.storage].append(Read(node, until, place, **more))
+
+    def fresh(self, node: Node, val: Any, *, opaque: bool = False) -> Value:
+        """Return places in new storages for a result; leaves that share storage share it here too."""
+        by_key: dict[int | None, Storage] = {}
+
+        def one(tensor: torch.Tensor) -> Place:
+            key = _torch.storage_key(tensor)
+            storage = by_key.get(key) if key is not None else None
+            if storage is None:
+                storage = by_key[key] = self.new_storage(node, opaque=opaque)
+            return self.at(storage, tensor)
+
+        return _mapped(one, val)
+
+    # -- the walk ------------------------------------------------------------------------------
+
+    def _visit(self, node: Node) -> None:
+        if node.op in ("placeholder", "get_attr"):
+            self._visit_input(node)
+        elif node.op == "output":
+            self._visit_output(node)
+        elif node.op == "call_function" and node.target is operator.getitem:
+            self._visit_getitem(node)
+        elif node.op == "call_function" and is_operator(node.target):
+            self._visit_operator(node)
+        elif not kinds.visit_wrapper(self, node):
+            self._visit_unknown(node)
+
+    def _visit_input(self, node: Node) -> None:
+        val = node.meta.get("val")
+        if node.op == "get_attr" and val is None:
+            val = _attribute(node)
+            if not isinstance(val, torch.Tensor):
+                return
+        elif "val" not in node.meta:
+            raise _no_val(node)
+
+        def one(tensor: torch.Tensor) -> Place:
+            key = _torch.storage_key(tensor)
+            storage = self._by_key.get(key) if key is not None else None
+            if storage is None:
+                storage = self.new_storage(node, is_input=True)
+                if key is not None:
+                    self._by_key[key] = storage
+                    self.whole[storage] = Region.flat(as_size(tensor.untyped_storage().nbytes()))
+            return self.at(storage, tensor)
+
+        self.values[node] = _mapped(one, val)
+
+    def _visit_output(self, node: Node) -> None:
+        for leaf, place in self.operands(node.args):
+            self.outputs.append((leaf, place))
+            self.add_read(node, place, END)
+
+    def _visit_getitem(self, node: Node) -> None:
+        source, key = node.args[0], node.args[1]
+        value = self.values.get(source) if isinstance(source, Node) else None
+        if isinstance(value, Place) or isinstance(key, Node | slice):
+            self._visit_unknown(node)
+        elif value is not None:
+            self.values[node] = value[key]
+
+    def _visit_operator(self, node: Node) -> None:
+        schema = schema_of(node.target)
+        if "val" not in node.meta and node.target._schema.returns:  # type: ignore[union-attr]
+            raise _no_val(node)
+        if schema.mutable:
+            self._visit_mutation(node)
+        elif schema.view or (schema.returns and schema.returns[0] is not None):
+            self._visit_view(node)
+        elif kinds.visit_candidate(self, node):
+            return
+        else:
+            self._visit_pure(node)
+
+    def _visit_mutation(self, node: Node) -> None:
+        destination = self.place(node.args[0]) if node.args else None
+        source = self.place(node.args[1]) if len(node.args) > 1 else None
+        is_copy = node.target is torch.ops.aten.copy_.default
+        if not (is_copy and destination and source and destination.storage.is_input):
+            raise GraphError(
+                f"expected a functional graph (no mutation but copy_ into inputs), found {node.name} = "
+                f"{node.target} at {where(node) or 'an unknown line'}; was the graph reinplaced already? "
+                "Pass the graph as AOTAutograd gives it to the post-grad stage."
+            )
+        self.add_read(node, source)
+        time = self.order[node]
+        self.writes[destination.storage].append(Write(node, time, destination, source))
+        self.values[node] = destination
+
+    def _visit_view(self, node: Node) -> None:
+        schema = schema_of(node.target)
+        owner = next((p for n, v in arguments(node) if n == schema.returns[0] for p in places(
+            self.values.get(v) if isinstance(v, Node) else None)), None)  # fmt: skip
+        val = self.relaid.get(node, node.meta["val"])
+        if owner is None:
+            self._visit_pure(node)
+            return
+        if is_absolute(node) and owner.storage.relaid:
+            owner.storage.opaque = True  # an offset into the old layout means nothing in the new one
+        if all(_torch.storage_key(t) == _torch.storage_key(owner.value) for t in tensors(val)):
+            self.values[node] = _mapped(lambda t: self.at(owner.storage, t), val)
+        elif schema.view_or_copy:
+            self._visit_pure(node)
+        else:
+            # The metadata is stale (a pass replaced an operand and kept the view's fake tensor): it
+            # shares the storage, but where is not known, so nothing may be written there.
+            owner.storage.opaque = True
+            region = self.whole.get(owner.storage, owner.region)
+            self.values[node] = _mapped(lambda t: Place(owner.storage, region, t), val)
+
+    def _visit_pure(self, node: Node) -> None:
+        """Visit an operator that reads its operands and returns fresh tensors."""
+        schema = schema_of(node.target)
+        operands = self.operands((node.args, node.kwargs))
+        if not schema.meta_only:
+            in_flight = schema.name.startswith("_c10d_functional::")
+            until = self._wait_time(node) if in_flight else None
+            for _, place in operands:
+                self.add_read(node, place, until, in_flight=in_flight)
+        self.values[node] = self.fresh(node, node.meta.get("val"))
+        keys = {_torch.storage_key(p.value): p.storage for _, p in operands}
+        for place in places(self.values[node]):
+            owner = keys.get(_torch.storage_key(place.value))
+            if owner is not None and not schema.name.startswith("aten::"):
+                owner.opaque = place.storage.opaque = True  # its schema hides that it aliases
+
+    def _wait_time(self, node: Node) -> float:
+        """Return when a collective is over: at the last wait on one of its results."""
+        times: list[float] = []
+        pending = list(node.users)
+        while pending:
+            user = pending.pop()
+            if user.target is operator.getitem:
+                pending.extend(user.users)
+            else:
+                times.append(self.order[user] if "wait_tensor" in target_name(user.target) else END)
+        return max(times, default=END)
+
+    def _visit_unknown(self, node: Node) -> None:
+        """Visit what has no schema: it reads everything it is given, for as long as it likes."""
+        operands = self.operands((node.args, node.kwargs))
+        val = node.meta.get("val")
+        symbolic = getattr(node.target, "__module__", None) in _SYMBOLIC_MODULES
+        if not operands and (symbolic or not any(True for _ in tensors(val))):
+            return
+        pure = any(node.target is _torch.hop(name) for name in _PURE_HOPS)
+        for _, place in operands:
+            self.add_read(node, place, None if pure else END)
+            place.storage.opaque = place.storage.opaque or not pure
+        self.values[node] = self.fresh(node, val, opaque=True)
+
+    def _exit_reads(self) -> None:
+        """Record that the caller looks at every input, whole, after the graph ran."""
+        for storage in self.storages:
+            if storage.is_input and storage in self.whole:
+                place = next(places(self.values[storage.node]))
+                whole = Place(storage, self.whole[storage], place.value)
+                self.add_read(storage.node, whole, END, is_exit=True)
+
+    def nbytes(self, region: Region) -> int:
+        """Return the bytes of a region, hinted when symbolic."""
+        size: Size = region.nbytes
+        return self.geometry.hint(size)
+
+
+def _mapped(one: Any, val: Any) -> Value:
+    if isinstance(val, torch.Tensor):
+        return one(val)
+    if isinstance(val, dict):
+        return {k: _mapped(one, v) for k, v in val.items()}
+    if isinstance(val, list | tuple):
+        return [_mapped(one, v) for v in val]
+    return None
+
+
+def _itemsize(node: Node) -> int:
+    return max((t.element_size() for t in tensors(node.meta.get("val"))), default=16)
+
+
+def _attribute(node: Node) -> Any:
+    value: Any = node.graph.owning_module
+    for part in str(node.target).split("."):
+        value = getattr(value, part, None)
+    return None if isinstance(value, GraphModule) else value
+
+
+def _no_val(node: Node) -> GraphError:
+    return GraphError(
+        f'expected meta["val"] (a FakeTensor) on every tensor node, found none on {node.name} = '
+        f"{target_name(node.target)} at {where(node) or 'an unknown line'}; trace the graph with "
+        'make_fx(tracing_mode="fake") or run FakeTensorProp over it first.'
+    )

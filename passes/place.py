@@ -1,0 +1,94 @@
+"""Where tensors live: classes (one per storage of the functional graph), places, and events on them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from .region import Region, Size
+
+END = math.inf  # the time after the last node, when the caller looks
+
+
+@dataclasses.dataclass(slots=True, eq=False)
+class Storage:
+    """One storage of the functional graph: the class of all values that share it.
+
+    Args:
+        index: its number, in order of birth.
+        node: the node that makes it.
+        is_input: whether the caller owns it (placeholder or get_attr).
+        shift: bytes from its own coordinates to those of the root it would be written into.
+        opaque: whether an operator that is not understood may alias it; then it is never written.
+        relaid: whether its strides differ from those of the operand it would live in.
+    """
+
+    index: int
+    node: Node
+    is_input: bool = False
+    shift: Size = 0
+    opaque: bool = False
+    relaid: bool = False
+
+    def __repr__(self) -> str:
+        return f"<storage {self.index} of {self.node.name}>"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Place:
+    """A tensor's storage, and its bytes there, in the coordinates of the root with all candidates in place."""
+
+    storage: Storage
+    region: Region
+    value: torch.Tensor
+
+
+Value = Any  # a Place, None, or a list, tuple or dict of them: the shape of a node's value
+
+
+def places(value: Value) -> Iterator[Place]:
+    """Yield the places of a nested value."""
+    if isinstance(value, Place):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from places(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from places(item)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Read:
+    """Somebody needs the present value of some bytes.
+
+    Args:
+        node: the reader.
+        time: when the read is over (``END`` for the caller).
+        place: what is read.
+        hole: bytes inside ``place`` that are surely not read.
+        is_exit: whether it is the caller looking at an input after the call.
+        in_flight: whether it is a collective that reads until its wait.
+    """
+
+    node: Node
+    time: float
+    place: Place
+    hole: Region | None = None
+    is_exit: bool = False
+    in_flight: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Write:
+    """A real write of the functional graph: ``copy_`` of a value into an input."""
+
+    node: Node
+    time: int
+    place: Place
+    source: Place

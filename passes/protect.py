@@ -1,0 +1,189 @@
+"""Keeps copies that matter alive through Inductor's joint-graph stage.
+
+AOTAutograd's graph is right as it comes; before any post-grad hook runs, Inductor's ``remove_noop_ops``
+drops clones and other identities from it. That is harmless except where
+
+* an input is read by an epilogue ``copy_`` after another epilogue has written it (the identity that held
+  the old value is gone): the epilogues are put in an order in which every reader comes first, and where
+  they form a cycle one value is copied;
+* two outputs, or an output and an input, were kept apart only by identities;
+* an explicit clone is what lets the pass write in place, at less bytes than any other copy.
+
+Such copies are written as ``prims.clone``, which no-op removal does not know, and turned back into
+``aten.clone`` before the pass decides whether they are needed.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch.fx import Graph, Node
+
+from . import _torch
+from .region import Geometry, Region
+from .schema import arguments, is_operator, schema_of, target_name
+
+aten, prims = torch.ops.aten, torch.ops.prims
+
+# Operators that no-op removal may replace by an operand, with the position of that operand.
+_IDENTITIES = {
+    **dict.fromkeys(("aten::clone", "aten::slice", "aten::alias", "aten::repeat", "aten::ceil"), 0),
+    **dict.fromkeys(("aten::floor", "aten::round", "aten::trunc", "aten::pow", "aten::constant_pad_nd"), 0),
+    **dict.fromkeys(("prims::convert_element_type", "prims::device_put", "aten::view", "aten::cat"), 0),
+    **dict.fromkeys(("aten::copy", "aten::slice_scatter"), 1),
+}
+
+
+def protect(graph: Graph) -> None:
+    """Hide the copies that matter and order the epilogues; the graph computes the same as before."""
+    geometry = Geometry(_shape_env(graph))
+    for node in list(graph.nodes):
+        if node.op == "call_function" and node.target is aten.clone.default and _is_pure(geometry, node):
+            _hide(graph, node)
+    _order_epilogues(graph, geometry)
+    _protect_outputs(graph, geometry)
+
+
+def reveal(graph: Graph) -> None:
+    """Turn hidden copies back into ``aten.clone``."""
+    for node in graph.find_nodes(op="call_function", target=prims.clone.default):
+        node.target = aten.clone.default
+
+
+def _shape_env(graph: Graph) -> object:
+    mode = _torch.fake_mode_of([n.meta.get("val") for n in graph.nodes if n.op == "placeholder"])
+    return getattr(mode, "shape_env", None)
+
+
+def _val(node: Node) -> torch.Tensor | None:
+    val = node.meta.get("val")
+    return val if isinstance(val, torch.Tensor) else None
+
+
+def _is_pure(geometry: Geometry, node: Node) -> bool:
+    """Return whether a clone keeps its operand's layout: then nothing but storage sets them apart."""
+    source = node.args[0]
+    old, new = (_val(source) if isinstance(source, Node) else None), _val(node)
+    return old is not None and new is not None and geometry.same_layout(Region.of(old), Region.of(new))
+
+
+def _hide(graph: Graph, node: Node) -> None:
+    with graph.inserting_before(node):
+        hidden = graph.call_function(prims.clone.default, (node.args[0],))
+    hidden.meta.update(node.meta)
+    node.replace_all_uses_with(hidden)
+    graph.erase_node(node)
+
+
+def _copy_of(graph: Graph, value: Node, before: Node) -> Node:
+    with graph.inserting_before(before):
+        copy = graph.call_function(prims.clone.default, (value,))
+    copy.meta.update(value.meta)
+    val = _val(value)
+    if val is not None:
+        copy.meta["val"] = _torch.run_fake(
+            _torch.fake_mode_of([val]), aten.clone.default, (val,), {}
+        )
+    return copy
+
+
+def _resolve(node: Node) -> tuple[Node, bool]:
+    """Return what a value may become when views and identities are looked through.
+
+    The flag says whether something other than a view was looked through.
+    """
+    identity = False
+    while node.op == "call_function" and is_operator(node.target):
+        schema = schema_of(node.target)
+        if schema.view and schema.returns[0] is not None:
+            source = dict(arguments(node)).get(schema.returns[0])
+        elif schema.name in _IDENTITIES and len(node.args) > _IDENTITIES[schema.name]:
+            source, identity = node.args[_IDENTITIES[schema.name]], True
+        else:
+            break
+        if isinstance(source, list | tuple) and source:
+            source = source[0]
+        if not isinstance(source, Node):
+            break
+        node = source
+    return node, identity
+
+
+def _order_epilogues(graph: Graph, geometry: Geometry) -> None:
+    """Let every epilogue that may read an input run before the one that writes it."""
+    epilogues = [n for n in graph.nodes if n.target is aten.copy_.default and not n.users]
+    if len(epilogues) < 1 or not _is_tail(epilogues):
+        return
+    waiting = dict.fromkeys(epilogues)
+    ordered: list[Node] = []
+    while waiting:
+        free = [n for n in waiting if not _readers(n, waiting)]
+        if not free:  # a cycle: copy one value that is still needed
+            first = next(iter(waiting))
+            for reader in _readers(first, waiting):
+                reader.args = (reader.args[0], _copy_of(graph, reader.args[1], epilogues[0]))  # type: ignore[arg-type]
+            continue
+        for node in free:
+            ordered.append(node)
+            del waiting[node]
+    for node in ordered:
+        if _reads_itself(node, geometry):
+            node.args = (node.args[0], _copy_of(graph, node.args[1], epilogues[0]))  # type: ignore[arg-type]
+    if ordered == epilogues:
+        return
+    last = epilogues[-1]
+    for node in ordered:
+        if node is not last:
+            last.append(node)
+            last = node
+    ordered[0].prev.append(ordered[0])
+
+
+def _is_tail(epilogues: list[Node]) -> bool:
+    """Return whether the epilogues stand together, in one run, so that their order is free."""
+    return all(a.next is b for a, b in zip(epilogues, epilogues[1:], strict=False))
+
+
+def _readers(node: Node, waiting: dict[Node, None]) -> list[Node]:
+    """Return the other waiting epilogues whose value may be the input that ``node`` writes."""
+    return [n for n in waiting if n is not node and _resolve(n.args[1])[0] is node.args[0]]  # type: ignore[arg-type]
+
+
+def _reads_itself(node: Node, geometry: Geometry) -> bool:
+    """Return whether an epilogue may end up copying an input onto itself in another layout."""
+    destination, value = node.args[0], node.args[1]
+    assert isinstance(destination, Node) and isinstance(value, Node)
+    source, _ = _resolve(value)
+    if source is not destination:
+        return False
+    viewed = value
+    while viewed is not destination:
+        if _val(viewed) is None or _val(destination) is None:
+            return True
+        schema = schema_of(viewed.target)
+        if schema.view and not _same(geometry, viewed, destination):
+            return True
+        operand = viewed.all_input_nodes[min(_IDENTITIES.get(schema.name, 0), len(viewed.all_input_nodes) - 1)]
+        viewed = operand
+    return False
+
+
+def _same(geometry: Geometry, a: Node, b: Node) -> bool:
+    x, y = _val(a), _val(b)
+    return x is not None and y is not None and geometry.same(Region.of(x), Region.of(y))
+
+
+def _protect_outputs(graph: Graph, geometry: Geometry) -> None:
+    """Copy outputs that are told apart from each other or from inputs by identities alone."""
+    output = next(n for n in reversed(graph.nodes) if n.op == "output")
+    leaves = list(output.all_input_nodes)
+    ends = {leaf: _resolve(leaf) for leaf in leaves}
+    for leaf in leaves:
+        end, identity = ends[leaf]
+        if not identity or target_name(leaf.target) == "prims::clone":
+            continue
+        shared = end.op in ("placeholder", "get_attr") or any(
+            ends[other][0] is end for other in leaves if other is not leaf
+        )
+        if shared:
+            copy = _copy_of(graph, leaf, output)
+            output.replace_input_with(leaf, copy)

@@ -1,0 +1,65 @@
+"""The two entry points: decide and rewrite, or decide only."""
+
+from __future__ import annotations
+
+import torch
+from torch.fx import Graph, GraphModule
+
+from .describe import describe
+from .errors import GraphError
+from .model import Model
+from .report import Report
+from .rewrite import apply
+from .search import best
+
+
+def reinplace(gm: GraphModule) -> Report:
+    """Rewrite a functional graph so that its operators write in place wherever that is invisible.
+
+    The graph run as it was is the specification: afterwards every output has the same values, shape and
+    strides, every input ends with the same values, and storage is shared exactly where it was.
+
+    Args:
+        gm: a functional graph as AOTAutograd gives it to the post-grad stage; changed in place and
+            recompiled.
+
+    Returns:
+        What was decided, one outcome per candidate.
+
+    Raises:
+        GraphError: it is no such graph; it is left as it was.
+        RewriteError: the rewrite failed; the graph is as it was before.
+    """
+    report = reinplace_graph(_graph_of(gm))
+    gm.recompile()
+    return report
+
+
+def reinplace_graph(graph: Graph) -> Report:
+    """Do the work of :func:`reinplace` on a bare graph."""
+    decision = best(Model(graph))
+    report = describe(decision)
+    apply(decision)
+    return report
+
+
+def analyze(gm: GraphModule) -> Report:
+    """Return what :func:`reinplace` would decide; the graph is not touched.
+
+    Raises:
+        GraphError: it is no functional graph.
+    """
+    return describe(best(Model(_graph_of(gm))))
+
+
+def _graph_of(gm: object) -> Graph:
+    if isinstance(gm, GraphModule):
+        return gm.graph
+    if isinstance(gm, Graph):
+        return gm
+    if isinstance(gm, torch.nn.Module):
+        raise GraphError(
+            f"expected a torch.fx.GraphModule, got the module {type(gm).__name__}; use "
+            "torch.compile(module, options=inductor_options()), or trace it with make_fx first"
+        )
+    raise GraphError(f"expected a torch.fx.GraphModule, got {type(gm).__name__}")

@@ -1,0 +1,140 @@
+"""Whether a result may take its operand's place although the operand has other strides or another offset.
+
+A functional operator returns a fresh, mostly dense tensor; written in place the result has the operand's
+strides. Where these differ, the operators that use the result are run on fake tensors with the operand's
+layout: the exchange is legal iff every view can still be made and no other result changes its strides.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.fx import Node
+from torch.fx.node import map_arg
+
+from . import _torch
+from .place import Place, Storage, Value
+from .reason import Reason
+from .region import Region
+from .schema import is_operator, schema_of, tensors
+
+if TYPE_CHECKING:
+    from .model import Model
+
+_MOST_USERS = 64  # a result used more often than this keeps its own layout: the check stays linear
+
+
+def settle(model: Model, operand: Node, node: Node | None, result: Place) -> tuple[Storage, Reason | None]:
+    """Give a result's storage its coordinates inside the operand's; returns it and what forbids that.
+
+    Args:
+        model: the model under construction.
+        operand: the operand's node.
+        node: the node whose value is the result, when it may be laid out anew; ``None`` when the
+            operator promises the operand's own strides.
+        result: the result's place in its own fresh storage.
+    """
+    storage, place = result.storage, model.place(operand)
+    assert place is not None
+    old, new = place.value, result.value
+    if old.dtype != new.dtype or old.device != new.device or len(old.shape) != len(new.shape):
+        return storage, Reason.LAYOUT
+    geometry = model.geometry
+    pairs = zip(place.region.sizes, result.region.sizes, strict=True)
+    if not all(geometry.equal(a, b) for a, b in pairs):
+        return storage, Reason.LAYOUT
+    if geometry.self_overlapping(place.region):
+        return storage, Reason.SELF_OVERLAP
+    if geometry.same_layout(place.region, result.region):
+        storage.shift = place.region.offset - result.region.offset
+        if storage.shift != 0 and model.absolute:
+            # Offsets into the result's storage must be moved along: by whole items, by a constant.
+            if not isinstance(storage.shift, int) or storage.shift % model.absolute:
+                storage.shift = 0
+                return storage, Reason.LAYOUT
+        storage.relaid = place.storage.relaid
+        return storage, None
+    if node is None or not _relay(model, node, old):
+        return storage, Reason.LAYOUT
+    storage.shift = place.storage.shift
+    storage.relaid = True
+    return storage, None
+
+
+def value(model: Model, node: Node, storage: Storage, result: Value) -> Value:
+    """Return the value of a node whose storage was settled, in its final coordinates."""
+    if node in model.relaid:
+        return model.at(storage, model.relaid[node])
+    return model.at(storage, result.value) if isinstance(result, Place) else result
+
+
+def _relay(model: Model, node: Node, operand: torch.Tensor) -> bool:
+    """Try the operand's layout on all users of ``node``; keeps the new fake tensors when it is legal."""
+    laid: dict[Node, Any] = {node: operand}
+    pending, seen = [node], 0
+    while pending:
+        for user in pending.pop().users:
+            seen += 1
+            if seen > _MOST_USERS or not _agrees(model, user, laid, pending):
+                return False
+    model.relaid.update(laid)
+    return True
+
+
+def _agrees(model: Model, user: Node, laid: dict[Node, Any], pending: list[Node]) -> bool:
+    """Return whether a user still works; a view of a new layout is appended to ``pending``."""
+    if user in laid:
+        return True
+    if user.op == "output":
+        return all(_same_strides(model, laid[n], n.meta["val"]) for n in user.all_input_nodes if n in laid)
+    if user.op != "call_function" or not is_operator(user.target):
+        return False
+    schema = schema_of(user.target)
+    if user.target is torch.ops.aten.copy_.default:
+        return user.args[0] not in laid
+    if schema.mutable or not schema.name.startswith(("aten::", "prims::")):
+        return False
+    new, source = _run(model, user, laid)
+    if new is None:
+        return False
+    old = list(tensors(user.meta["val"]))
+    if len(old) != len(new):
+        return False
+    if schema.view:
+        was = [_torch.storage_key(t) in _keys(user) for t in old]
+        now = [_torch.storage_key(t) in source for t in new]
+        if was != now or not all(was) or len(new) != 1:
+            return not any(was) and not any(now) and all(map(_strides(model), new, old))
+        laid[user] = new[0]
+        pending.append(user)
+        return True
+    return all(map(_strides(model), new, old))
+
+
+def _strides(model: Model) -> Any:
+    return lambda a, b: _same_strides(model, a, b)
+
+
+def _same_strides(model: Model, a: torch.Tensor, b: torch.Tensor) -> bool:
+    return a.shape == b.shape and model.geometry.same_layout(Region.of(a), Region.of(b))
+
+
+def _keys(user: Node) -> set[int | None]:
+    return {_torch.storage_key(t) for n in user.all_input_nodes for t in tensors(n.meta.get("val"))}
+
+
+def _run(
+    model: Model, user: Node, laid: dict[Node, Any]
+) -> tuple[list[torch.Tensor] | None, set[int | None]]:
+    """Run a user on fake tensors with the new layouts; returns its tensors and its operands' storages."""
+    absolute = user.target is torch.ops.aten.as_strided.default and len(user.args) > 3
+    if absolute or model.fake_mode is None:
+        return None, set()
+    args, kwargs = map_arg((user.args, user.kwargs), lambda n: laid.get(n, n.meta.get("val")))
+    try:
+        with model.fake_mode, _torch.dispatching(), torch.no_grad():
+            result = user.target(*args, **kwargs)  # type: ignore[operator]
+    except Exception:  # noqa: BLE001  (any refusal means: this user needs the old layout)
+        return None, set()
+    return list(tensors(result)), {_torch.storage_key(t) for t in laid.values()}

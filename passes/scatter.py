@@ -1,0 +1,137 @@
+"""View scatters: which bytes of ``self`` they write, and the view that writes them in place."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.fx import Node
+
+from . import _torch
+from .place import Place
+from .region import Region, Size
+from .schema import argument, schema_of
+from .wrapper import number
+
+if TYPE_CHECKING:
+    from .model import Model
+
+VIEWS = {
+    "aten::slice_scatter": torch.ops.aten.slice.Tensor,
+    "aten::select_scatter": torch.ops.aten.select.int,
+    "aten::diagonal_scatter": torch.ops.aten.diagonal.default,
+    "aten::as_strided_scatter": torch.ops.aten.as_strided.default,
+}
+
+
+_ABSOLUTE = (torch.ops.aten.as_strided.default, torch.ops.aten.as_strided_scatter.default)
+
+
+def view_of(node: Node) -> Any:
+    """Return the view operator that a scatter writes through."""
+    return VIEWS[schema_of(node.target).name]
+
+
+def is_absolute(node: Node) -> bool:
+    """Return whether a node names bytes by an offset into the storage rather than into its operand."""
+    if node.op != "call_function":
+        return False
+    if node.target is _torch.hop("auto_functionalized_v2"):
+        return any(str(key).endswith("_storage_offset") for key in node.kwargs)
+    return node.target in _ABSOLUTE and argument(node, "storage_offset") is not None
+
+
+def written(model: Model, node: Node, place: Place) -> Region | None:
+    """Return the bytes that a scatter writes, ``None`` when they are not known (then: all of ``self``)."""
+    name = schema_of(node.target).name
+    if name == "aten::slice_scatter":
+        return _slice(model, node, place.region)
+    if name == "aten::select_scatter":
+        return _select(model, node, place.region)
+    if name == "aten::diagonal_scatter":
+        return _diagonal(model, node, place.region)
+    return _as_strided(node, place)
+
+
+def _dim(node: Node, name: str, default: int, rank: int) -> int:
+    given = argument(node, name)
+    dim = default if given is None else int(given)
+    return dim + rank if dim < 0 else dim
+
+
+def _slice(model: Model, node: Node, base: Region) -> Region | None:
+    dim = _dim(node, "dim", 0, len(base.sizes))
+    start, end, step = (argument(node, n) for n in ("start", "end", "step"))
+    step = 1 if step is None else number(step)
+    size = base.sizes[dim]
+    begin: Size = 0 if start is None else number(start)
+    finish: Size = size if end is None else number(end)
+    if all(isinstance(n, int) for n in (size, begin, finish, step)):
+        first, last, _ = slice(begin, finish, step).indices(size)
+        begin, count = first, len(range(first, last, step))
+    else:
+        # torch clamps symbolic bounds; the source has the slice's size after clamping.
+        source = model.place(node.args[1])
+        begin = begin + size if isinstance(begin, int) and begin < 0 else begin
+        if source is None or not isinstance(step, int) or len(source.region.sizes) != len(base.sizes):
+            return None
+        count = source.region.sizes[dim]
+        known = model.geometry.at_most
+        if not (known(0, begin) and known(begin + count, size + (step - 1))):
+            return None
+    return dataclasses.replace(
+        base,
+        offset=base.offset + begin * base.strides[dim],
+        sizes=(*base.sizes[:dim], count, *base.sizes[dim + 1 :]),
+        strides=(*base.strides[:dim], base.strides[dim] * step, *base.strides[dim + 1 :]),
+    )
+
+
+def _select(model: Model, node: Node, base: Region) -> Region | None:
+    dim = _dim(node, "dim", 0, len(base.sizes))
+    index, size = number(argument(node, "index")), base.sizes[dim]
+    if isinstance(index, int) and index < 0:
+        index = index + size
+    if not (model.geometry.at_most(0, index) and model.geometry.at_most(index + 1, size)):
+        return None
+    return dataclasses.replace(
+        base,
+        offset=base.offset + index * base.strides[dim],
+        sizes=(*base.sizes[:dim], *base.sizes[dim + 1 :]),
+        strides=(*base.strides[:dim], *base.strides[dim + 1 :]),
+    )
+
+
+def _diagonal(model: Model, node: Node, base: Region) -> Region | None:
+    rank = len(base.sizes)
+    one, two = _dim(node, "dim1", 0, rank), _dim(node, "dim2", 1, rank)
+    shift = argument(node, "offset") or 0
+    if not isinstance(shift, int):
+        return None
+    rows, cols = base.sizes[one] - max(0, -shift), base.sizes[two] - max(0, shift)
+    if isinstance(rows, int) and isinstance(cols, int):
+        count: Size = max(0, min(rows, cols))
+    else:
+        known = model.geometry.at_most
+        count = rows if known(rows, cols) else cols if known(cols, rows) else None
+        if count is None or not known(0, count):
+            return None
+    start = base.strides[two] * shift if shift >= 0 else base.strides[one] * -shift
+    keep = [i for i in range(rank) if i not in (one, two)]
+    return dataclasses.replace(
+        base,
+        offset=base.offset + (start if count != 0 else 0),
+        sizes=(*(base.sizes[i] for i in keep), count),
+        strides=(*(base.strides[i] for i in keep), base.strides[one] + base.strides[two]),
+    )
+
+
+def _as_strided(node: Node, place: Place) -> Region:
+    offset, base = argument(node, "storage_offset"), place.region
+    return Region(
+        base.offset if offset is None else number(offset) * base.itemsize + place.storage.shift,
+        tuple(map(number, argument(node, "size"))),
+        tuple(number(s) * base.itemsize for s in argument(node, "stride")),
+        base.itemsize,
+    )

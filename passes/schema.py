@@ -1,0 +1,133 @@
+"""What an operator reads, writes and aliases, derived from its schema.
+
+Three tables below correct schemas that say less than the operator does; everything else is derived.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from . import _torch
+
+# Operators whose result shares the operand's storage although their schema does not say so:
+# `_unsafe_view` is a view in all but name, and `wait_tensor` hands on the buffer of its collective.
+_ALIAS_UNDECLARED = frozenset({"aten::_unsafe_view", "_c10d_functional::wait_tensor", "prims::view_of"})
+
+# Operators whose schema says "view" and that copy when the strides do not allow a view.
+_VIEW_OR_COPY = frozenset(
+    {"aten::reshape", "aten::contiguous", "aten::flatten", "aten::reshape_as", "aten::to", "aten::ravel"}
+)
+
+# Operators that read sizes and strides, never the elements.
+_META_ONLY = frozenset(
+    {
+        *("aten::sym_size", "aten::sym_stride", "aten::sym_numel", "aten::sym_storage_offset"),
+        *("aten::size", "aten::stride", "aten::numel", "aten::dim", "aten::storage_offset"),
+        *("aten::empty_like", "aten::zeros_like", "aten::ones_like", "aten::full_like", "aten::rand_like"),
+        *("aten::randn_like", "aten::randint_like", "aten::new_empty", "aten::new_zeros", "aten::new_ones"),
+        *("aten::new_full", "aten::new_empty_strided", "aten::is_same_size"),
+    }
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class OpSchema:
+    """An operator's contract.
+
+    Args:
+        name: ``"aten::index_put"``, without overload.
+        names: argument names, in order.
+        kwarg_only: names of the keyword-only ones.
+        mutable: names of the arguments it writes.
+        returns: for each returned value, the name of the argument it aliases, or ``None``.
+        view: whether every returned tensor is a view of an argument.
+        view_or_copy: whether it copies when a view is impossible.
+        meta_only: whether it never reads elements.
+    """
+
+    name: str
+    names: tuple[str, ...]
+    kwarg_only: frozenset[str]
+    mutable: tuple[str, ...]
+    returns: tuple[str | None, ...]
+    view: bool
+    view_or_copy: bool
+    meta_only: bool
+
+
+def is_operator(target: Any) -> bool:
+    """Return whether ``target`` is an operator overload with a schema."""
+    return isinstance(target, _torch.op_overload())
+
+
+@functools.cache
+def schema_of(op: Any) -> OpSchema:
+    """Return the contract of an operator overload."""
+    schema = op._schema
+    name = str(schema.name)
+    mutable = tuple(a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write)
+    returns = tuple(_aliased(schema, r) for r in schema.returns)
+    if name in _ALIAS_UNDECLARED:
+        returns = (schema.arguments[0].name,)
+    return OpSchema(
+        name=name,
+        names=tuple(a.name for a in schema.arguments),
+        kwarg_only=frozenset(a.name for a in schema.arguments if a.kwarg_only),
+        mutable=mutable,
+        returns=returns,
+        view=not mutable and bool(returns) and all(r is not None for r in returns),
+        view_or_copy=name in _VIEW_OR_COPY,
+        meta_only=name in _META_ONLY,
+    )
+
+
+def _aliased(schema: Any, ret: Any) -> str | None:
+    if ret.alias_info is None:
+        return None
+    for argument in schema.arguments:
+        info = argument.alias_info
+        if info is not None and (info.before_set & (ret.alias_info.before_set | ret.alias_info.after_set)):
+            return str(argument.name)
+    return None
+
+
+def arguments(node: Node) -> Iterator[tuple[str, Any]]:
+    """Yield ``(name, value)`` of the arguments that a node passes to its operator."""
+    schema = schema_of(node.target)
+    yield from zip(schema.names, node.args, strict=False)
+    yield from node.kwargs.items()
+
+
+def argument(node: Node, name: str) -> Any:
+    """Return one argument of a node by name, ``None`` where it is left out."""
+    return dict(arguments(node)).get(name)
+
+
+def returns_only_none(op: Any) -> bool:
+    """Return whether an operator returns nothing."""
+    return not op._schema.returns
+
+
+def target_name(target: Any) -> str:
+    """Return how reports name the target of a node."""
+    if is_operator(target):
+        return schema_of(target).name
+    return str(getattr(target, "__name__", target))
+
+
+def tensors(value: Any) -> Iterator[torch.Tensor]:
+    """Yield the tensors of a nested value."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from tensors(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from tensors(item)

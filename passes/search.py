@@ -1,0 +1,85 @@
+"""From one forward decision to the cheapest one: escapes are lifted, and choices are tried.
+
+The forward decision is right whatever is refused, so every trial below is legal by construction and only
+its bytes are compared. A choice exists where a refusal names *culprits*: accepted candidates of which
+cutting one would lift it. Trials are bounded, so the search stays proportional to the graph.
+"""
+
+from __future__ import annotations
+
+from torch.fx import Node
+
+from .candidate import Kind
+from .decide import Decision, Refusal, decide
+from .escape import cut, escapes, resolve
+from .model import Model
+from .reason import Reason
+
+_TRIALS = 48
+
+
+def best(model: Model) -> Decision:
+    """Return the cheapest legal decision found."""
+    banned: dict[int, Refusal] = {}
+    decision = _closed(model, banned)
+    tried: set[frozenset[int]] = set()
+    budget = min(_TRIALS, 4 + 40_000 // (1 + len(model.order)))
+    while budget > 0:
+        choice = _next_choice(decision, banned, tried)
+        if choice is None:
+            break
+        tried.add(frozenset({*banned, choice}))
+        budget -= 1
+        trial_bans = {**banned, choice: Refusal(Reason.CHEAPER)}
+        trial = _closed(model, trial_bans)
+        if trial.cost < decision.cost:
+            decision, banned = trial, trial_bans
+    return _explained(decision, banned)
+
+
+def _closed(model: Model, banned: dict[int, Refusal]) -> Decision:
+    """Decide, then lift escapes until none is left."""
+    bans, returned = dict(banned), dict[Node, int]()
+    while True:
+        decision = decide(model, bans)
+        decision.returned = returned
+        found = escapes(decision)
+        if not found:
+            return decision
+        storage = found[0]
+        answer = resolve(decision, storage)
+        if isinstance(answer, Node):
+            place = next(p for n, p in model.outputs if n is answer)
+            returned[answer] = model.nbytes(place.region)
+        else:
+            bans[cut(decision, storage)] = answer
+
+
+def _next_choice(
+    decision: Decision, banned: dict[int, Refusal], tried: set[frozenset[int]]
+) -> int | None:
+    """Return a candidate worth refusing instead of a dearer one, dearest refusal first."""
+    candidates = decision.model.candidates
+    for index in sorted(decision.refused, key=lambda i: -candidates[i].nbytes):
+        refusal = decision.refused[index]
+        for culprit in sorted(refusal.culprits, key=lambda i: candidates[i].nbytes):
+            if culprit not in banned and frozenset({*banned, culprit}) not in tried:
+                return culprit
+    return None
+
+
+def _explained(decision: Decision, banned: dict[int, Refusal]) -> Decision:
+    """Say of a candidate that was refused for the sake of others which ones these are."""
+    candidates = decision.model.candidates
+    for index in banned:
+        if decision.refused[index].reason is not Reason.CHEAPER:
+            continue
+        others = {i: r for i, r in banned.items() if i != index}
+        freed = tuple(
+            candidates[i].node
+            for i, refusal in decide(decision.model, others).refused.items()
+            if i not in decision.refused and index in refusal.culprits
+        )
+        is_copy = candidates[index].kind is Kind.CLONE
+        decision.refused[index] = Refusal(Reason.OVERWRITTEN if is_copy else Reason.CHEAPER, freed)
+    return decision

@@ -1,0 +1,116 @@
+"""The wrappers that functionalization puts around mutable operators, read once and in one form.
+
+``auto_functionalized`` (v1) passes the mutated tensors by name; v2 passes their bases and, per argument,
+how its view is made from the base (see ``write_view_information_to_args`` in torch).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+from torch.fx import Node
+
+from .region import Region, Size, as_size
+from .schema import OpSchema, schema_of
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class BaseView:
+    """How one mutated argument of a v2 wrapper is made from its base.
+
+    Args:
+        name: the argument.
+        item: the element of a list argument, else ``None``.
+        base: the number of the base, ``None`` when the argument is ``None``.
+        form: ``"base"``, ``"slice"`` (data: dim, start, end) or ``"as_strided"`` (size, stride, offset).
+        data: the numbers; ints or nodes.
+    """
+
+    name: str
+    item: int | None
+    base: int | None
+    form: str = "base"
+    data: tuple[Any, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """The argument as labels name it."""
+        return self.name if self.item is None else f"{self.name}[{self.item}]"
+
+    @classmethod
+    def of(cls, kwargs: Any, prefix: str, name: str, item: int | None) -> BaseView:
+        """Read the view of one argument from the wrapper's keyword arguments."""
+        base = kwargs[f"{prefix}_base_index"]
+        if base is None or f"{prefix}_alias" in kwargs:
+            return cls(name, item, base)
+        if f"{prefix}_storage_offset" in kwargs:
+            keys = ("size", "stride", "storage_offset")
+            return cls(name, item, base, "as_strided", tuple(kwargs[f"{prefix}_{k}"] for k in keys))
+        if f"{prefix}_slice_dim" in kwargs:
+            keys = ("slice_dim", "slice_start", "slice_end")
+            return cls(name, item, base, "slice", tuple(kwargs[f"{prefix}_{k}"] for k in keys))
+        return cls(name, item, base)
+
+    def region(self, base: Region, shift: Size) -> Region:
+        """Return the bytes of the view, given its base's region and the shift of the base's storage."""
+        if self.form == "slice":
+            dim, start, end = (number(n) for n in self.data)
+            size = base.sizes[dim]
+            if isinstance(end, int) and isinstance(size, int):
+                end = min(end, size)
+            sizes = (*base.sizes[:dim], end - start, *base.sizes[dim + 1 :])
+            return dataclasses.replace(base, offset=base.offset + start * base.strides[dim], sizes=sizes)
+        if self.form == "as_strided":
+            sizes, strides, offset = self.data
+            return Region(
+                number(offset) * base.itemsize + shift,
+                tuple(map(number, sizes)),
+                tuple(number(s) * base.itemsize for s in strides),
+                base.itemsize,
+            )
+        return base
+
+
+def number(value: Any) -> Size:
+    """Return an argument that is an int, a ``SymInt`` or a node of one, as a size."""
+    return as_size(value.meta["val"] if isinstance(value, Node) else value)
+
+
+def base_views(node: Node) -> list[BaseView]:
+    """Return the mutated arguments of a v2 wrapper, in schema order."""
+    kwargs = node.kwargs
+    views: list[BaseView] = []
+    for name in schema_of(node.args[0]).mutable:
+        if f"_{name}_length" in kwargs:
+            for i in range(kwargs[f"_{name}_length"] or 0):  # type: ignore[arg-type]
+                views.append(BaseView.of(kwargs, f"_{name}_{i}", name, i))
+        elif f"_{name}_base_index" in kwargs:
+            views.append(BaseView.of(kwargs, f"_{name}", name, None))
+    return views
+
+
+def mutated_args(node: Node) -> Iterator[tuple[str, int | None, Node]]:
+    """Yield ``(argument, element or None, node)`` of each mutated tensor of a v1 wrapper."""
+    for name in schema_of(node.args[0]).mutable:
+        value = node.kwargs.get(name)
+        if isinstance(value, Node):
+            yield name, None, value
+        elif isinstance(value, list | tuple):
+            for i, item in enumerate(value):
+                if isinstance(item, Node):
+                    yield name, i, item
+
+
+def read_args(node: Node) -> Iterator[tuple[str, Any]]:
+    """Yield ``(argument, value)`` of what a wrapper's operator only reads."""
+    schema: OpSchema = schema_of(node.args[0])
+    for name in schema.names:
+        if name not in schema.mutable and name in node.kwargs:
+            yield name, node.kwargs[name]
+
+
+def first_result(node: Node) -> int:
+    """Return the position of the first mutated tensor in the wrapper's result."""
+    return max(1, len(schema_of(node.args[0]).returns))
