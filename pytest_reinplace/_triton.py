@@ -116,7 +116,7 @@ def _pretended_driver() -> Any:
     base = private("triton.backends.driver", "DriverBase")
     target = private("triton.backends.compiler", "GPUTarget")("cuda", 90, 32)
 
-    class PretendedDriver(base):  # type: ignore[misc]
+    class PretendedDriver(base):  # type: ignore[misc, valid-type]
         """Answers what Triton asks before a launch."""
 
         def __init__(self) -> None:
@@ -163,7 +163,9 @@ def autotuner() -> Any:
 def interpret(kernel: Any, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Run a ``@triton.jit`` kernel over its grid with Triton's interpreter."""
     executor_type = private("triton.runtime.interpreter", "GridExecutor")
-    executor = executor_type(_interpretable(kernel), kernel.arg_names, _plain_grid(kernel, grid, args, kwargs))
+    executor = executor_type(
+        _interpretable(kernel), kernel.arg_names, _plain_grid(kernel, grid, args, kwargs)
+    )
     # GridExecutor reads annotations itself and knows no strings, which is what they all are in a module
     # with `from __future__ import annotations`.
     executor.constexprs = [parameter.name for parameter in kernel.params if parameter.is_constexpr]
