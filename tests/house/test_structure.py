@@ -1,0 +1,170 @@
+"""House rules that a reader of one file cannot see: sizes, and who may import whom."""
+
+from __future__ import annotations
+
+import ast
+import graphlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .checkout import PACKAGES, ROOT, modules
+from .imports import Import, imports_of, read_imports
+
+_MODULE_LINES = 400
+_FUNCTION_LINES = 40
+_FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
+_PRIVATE = re.compile(r"(torch|triton)(\.\w+)*?\._(?!_)\w+(\.\w+)*")
+# A folder's seam modules: the only places that may name what torch and Triton do not publish.
+_SEAMS = ("_torch.py", "_triton.py")
+# What other packages may import of passes/: its face, and the two public modules beside it.
+_FACES = {"pytest_reinplace.passes", "pytest_reinplace.passes.verify", "pytest_reinplace.passes.strategies"}
+
+_FILES = [path for folder in PACKAGES for path in modules(folder)]
+
+
+def _name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+every_file = pytest.mark.parametrize("path", _FILES, ids=_name)
+
+
+def _lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Count a function's lines, its docstring left out: stating the contract costs nothing."""
+    whole = (function.end_lineno or function.lineno) - function.lineno + 1
+    first = function.body[0]
+    if ast.get_docstring(function, clean=False) is not None:
+        whole -= (first.end_lineno or first.lineno) - first.lineno + 1
+    return whole
+
+
+def _private_names(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield each private name of torch or Triton that is imported, reached into or passed as a string."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names if node.level == 0]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.Attribute):
+            names = [ast.unparse(node)]
+        elif isinstance(node, ast.Call):
+            names = [a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+        else:
+            continue
+        # An operator's name may begin with an underscore and is public all the same.
+        yield from (
+            (node.lineno, n) for n in names if _PRIVATE.fullmatch(n) and not n.startswith("torch.ops.")
+        )
+
+
+def _outside(files: list[Path], allowed: set[str], imported: str) -> list[str]:
+    """List the imports of ``imported`` (a package) by ``files`` that are not of the ``allowed`` modules."""
+    found = []
+    for path in files:
+        for entry in imports_of(path):
+            if (entry.module + ".").startswith(imported + ".") and entry.module not in allowed:
+                found.append(f"{_name(path)}:{entry.line} imports {entry.module}")
+    return found
+
+
+@every_file
+def test_a_module_is_short(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= _MODULE_LINES
+
+
+@every_file
+def test_a_function_is_short(path: Path) -> None:
+    functions = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, _FUNCTION)]
+    long = [f"{f.name}, line {f.lineno}: {_lines(f)}" for f in functions if _lines(f) > _FUNCTION_LINES]
+    assert long == []
+
+
+@every_file
+def test_private_names_are_in_the_seam_only(path: Path) -> None:
+    found = [f"{_name(path)}:{line} {name}" for line, name in _private_names(ast.parse(path.read_text()))]
+    assert found == [] or path.name in _SEAMS
+
+
+def test_the_private_name_rule_fires() -> None:
+    program = """from torch._ops import OpOverload
+import torch._inductor.config
+x = torch._C._jit
+load("torch.utils._triton")
+from torch.fx.experimental import _config
+"""
+    assert {line for line, _ in _private_names(ast.parse(program))} == {1, 2, 3, 4, 5}
+
+
+def test_the_private_name_rule_leaves_public_names_alone() -> None:
+    program = """from torch.fx import Node
+x = torch.ops.aten._foreach_add
+y = torch.__version__
+load("torch.fx.experimental.symbolic_shapes")
+z = node._erased
+"""
+    assert list(_private_names(ast.parse(program))) == []
+
+
+def test_the_import_reader_tells_when_and_what() -> None:
+    program = """import torch
+from . import report
+from .reason import Reason
+if TYPE_CHECKING:
+    import numpy
+else:
+    import yaml
+def late():
+    from triton.language import load
+class Now:
+    import json
+"""
+    found = {e.module: e.early for e in read_imports(program, "pytest_reinplace.passes")}
+    assert found == {
+        "torch": True,
+        "pytest_reinplace.passes.report": True,
+        "pytest_reinplace.passes.reason": True,
+        "numpy": False,
+        "yaml": True,
+        "triton.language": False,
+        "json": True,
+    }
+
+
+@pytest.mark.parametrize("other", ["pytest", "_pytest", "pytest_benchmark", "pytest_reinplace"])
+def test_passes_know_nothing_of_pytest_the_plugin_or_the_corpus(other: str) -> None:
+    found = _outside(modules("passes"), set(), other)
+    assert [line for line in found if " imports pytest_reinplace.passes" not in line] == []
+
+
+@pytest.mark.parametrize("folder", ["pytest_reinplace", "corpus"])
+def test_other_packages_use_the_face_of_passes(folder: str) -> None:
+    assert _outside(modules(folder), _FACES, "pytest_reinplace.passes") == []
+
+
+def test_the_plugin_uses_the_face_of_the_corpus() -> None:
+    allowed = {"pytest_reinplace.corpus"}
+    assert _outside(modules("pytest_reinplace"), allowed, "pytest_reinplace.corpus") == []
+
+
+@pytest.mark.parametrize("heavy", ["torch", "triton", "yaml", "numpy", "pytest_reinplace.passes"])
+def test_the_plugin_imports_heavy_packages_inside_functions_only(heavy: str) -> None:
+    early = [
+        f"{_name(path)}:{entry.line}"
+        for path in modules("pytest_reinplace")
+        for entry in imports_of(path)
+        if entry.early and (entry.module + ".").startswith(heavy + ".")
+    ]
+    assert early == []
+
+
+@pytest.mark.parametrize("folder", PACKAGES)
+def test_no_module_imports_itself_by_a_detour(folder: str) -> None:
+    graph = {}
+    for path in modules(folder):
+        own = Import.module_name(path)
+        graph[own] = {e.module for e in imports_of(path) if e.early and e.module != own}
+    # The face imports its modules, and they never import it: an edge to a package is one to its __init__.
+    graphlib.TopologicalSorter(graph).prepare()
