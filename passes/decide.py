@@ -87,6 +87,13 @@ class Decision:
         return edges
 
     @property
+    def rank(self) -> tuple[int, int]:
+        """How good the decision is, less is better: bytes left, then copies that the user did not write."""
+        candidates = self.model.candidates
+        made = sum(candidates[i].kind is not Kind.CLONE for i in self.refused)
+        return self.cost, made + len(self.copied) + len(self.returned)
+
+    @property
     def cost(self) -> int:
         """Bytes of all copies that are left."""
         model = self.model
@@ -134,8 +141,9 @@ def _judge(decision: Decision, candidate: Candidate) -> Refusal | None:
     operand, result = candidate.operand.storage, candidate.result
     if candidate.obstacle is not None:
         return Refusal(candidate.obstacle)
-    if decision.root(operand).opaque or operand.opaque or result.opaque:
-        return Refusal(Reason.UNKNOWN_OP, _unknown_ops(decision.model, operand))
+    for storage in (result, operand, decision.root(operand)):
+        if storage.sealed is not None:
+            return Refusal(storage.sealed, (storage.seal,) if storage.seal is not None else ())
     if operand.relaid and not _laid_out(decision, candidate):
         return Refusal(Reason.LAYOUT)
     if candidate.kind is Kind.SCATTER and _is_moved(decision, candidate):
@@ -156,10 +164,6 @@ def _laid_out(decision: Decision, candidate: Candidate) -> bool:
         if not storage.relaid:
             return True
     return not storage.relaid
-
-
-def _unknown_ops(model: Model, storage: Storage) -> tuple[Node, ...]:
-    return tuple(r.node for r in model.reads[storage] if not r.is_exit)[-1:]
 
 
 def _is_moved(decision: Decision, candidate: Candidate) -> bool:

@@ -67,7 +67,7 @@ class ReinplacePass(CustomGraphPass):  # type: ignore[misc]
         """Rewrite a graph and return what was decided."""
         protect.reveal(graph)
         try:
-            report = reinplace_graph(graph)
+            report = reinplace_graph(graph, lowered=True)
         except GraphError as error:
             log.warning("reinplacing skipped, every wrapper clones: %s", error)
             report = Report()

@@ -18,8 +18,9 @@ from . import _torch, kinds
 from .candidate import Candidate
 from .errors import GraphError
 from .place import END, Place, Read, Storage, Value, Write, places
+from .reason import Reason
 from .region import Geometry, Region, Size, as_size
-from .schema import arguments, is_operator, schema_of, target_name, tensors
+from .schema import arguments, is_lowered_view, is_operator, schema_of, target_name, tensors
 from .scatter import is_absolute
 from .source import where
 
@@ -37,13 +38,19 @@ _PURE_HOPS = (
 class Model:
     """What is known about a functional graph; building it never changes the graph.
 
+    Args:
+        graph: the functional graph.
+        lowered: whether Inductor will lower the rewritten graph; then bytes that it cannot follow
+            through a view are not written.
+
     Raises:
         GraphError: a tensor node without ``meta["val"]``, or a graph that already mutates something
             other than ``copy_`` into an input.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, *, lowered: bool = False) -> None:
         self.graph = graph
+        self.lowered = lowered
         self.order: dict[Node, int] = {node: i for i, node in enumerate(graph.nodes)}
         self.values: dict[Node, Value] = {}
         self.storages: list[Storage] = []
@@ -70,7 +77,9 @@ class Model:
 
     def new_storage(self, node: Node, *, is_input: bool = False, opaque: bool = False) -> Storage:
         """Return a new storage born at ``node``."""
-        storage = Storage(len(self.storages), node, is_input, opaque=opaque)
+        storage = Storage(len(self.storages), node, is_input)
+        if opaque:
+            storage.close(Reason.UNKNOWN_OP, node)
         self.storages.append(storage)
         return storage
 
@@ -201,7 +210,10 @@ class Model:
             self._visit_pure(node)
             return
         if is_absolute(node) and owner.storage.relaid:
-            owner.storage.opaque = True  # an offset into the old layout means nothing in the new one
+            # An offset into the old layout means nothing in the new one.
+            owner.storage.close(Reason.LAYOUT, node)
+        if self.lowered and not is_lowered_view(node):
+            owner.storage.close(Reason.LOWERING, node)
         if all(_torch.storage_key(t) == _torch.storage_key(owner.value) for t in tensors(val)):
             self.values[node] = _mapped(lambda t: self.at(owner.storage, t), val)
         elif schema.view_or_copy:
@@ -209,7 +221,7 @@ class Model:
         else:
             # The metadata is stale (a pass replaced an operand and kept the view's fake tensor): it
             # shares the storage, but where is not known, so nothing may be written there.
-            owner.storage.opaque = True
+            owner.storage.close(Reason.UNKNOWN_OP, node)
             region = self.whole.get(owner.storage, owner.region)
             self.values[node] = _mapped(lambda t: Place(owner.storage, region, t), val)
 
@@ -227,7 +239,8 @@ class Model:
         for place in places(self.values[node]):
             owner = keys.get(_torch.storage_key(place.value))
             if owner is not None and not schema.name.startswith("aten::"):
-                owner.opaque = place.storage.opaque = True  # its schema hides that it aliases
+                owner.close(Reason.UNKNOWN_OP, node)  # its schema hides that it aliases
+                place.storage.close(Reason.UNKNOWN_OP, node)
 
     def _wait_time(self, node: Node) -> float:
         """Return when a collective is over: at the last wait on one of its results."""
@@ -251,7 +264,8 @@ class Model:
         pure = any(node.target is _torch.hop(name) for name in _PURE_HOPS)
         for _, place in operands:
             self.add_read(node, place, None if pure else END)
-            place.storage.opaque = place.storage.opaque or not pure
+            if not pure:
+                place.storage.close(Reason.UNKNOWN_OP, node)
         self.values[node] = self.fresh(node, val, opaque=True)
 
     def _exit_reads(self) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
+from .reason import Reason
 from .region import Region, Size
 
 END = math.inf  # the time after the last node, when the caller looks
@@ -24,7 +25,9 @@ class Storage:
         node: the node that makes it.
         is_input: whether the caller owns it (placeholder or get_attr).
         shift: bytes from its own coordinates to those of the root it would be written into.
-        opaque: whether an operator that is not understood may alias it; then it is never written.
+        sealed: why it is never written in place, ``None`` normally: an operator that is not understood
+            may alias it, or Inductor would lose a write into it.
+        seal: the node that sealed it.
         relaid: whether its strides differ from those of the operand it would live in.
     """
 
@@ -32,8 +35,14 @@ class Storage:
     node: Node
     is_input: bool = False
     shift: Size = 0
-    opaque: bool = False
+    sealed: Reason | None = None
+    seal: Node | None = None
     relaid: bool = False
+
+    def close(self, reason: Reason, node: Node) -> None:
+        """Never write this storage in place, because of ``node``."""
+        if self.sealed is None:
+            self.sealed, self.seal = reason, node
 
     def __repr__(self) -> str:
         return f"<storage {self.index} of {self.node.name}>"

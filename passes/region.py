@@ -107,7 +107,7 @@ def _sorted(pairs: list[tuple[Size, Size]]) -> list[tuple[Size, Size]]:
         return sorted(pairs, key=lambda p: -p[1])
     # torch orders symbolic dimensions outer to inner unless transposed: sort by degree, which is
     # enough for products of sizes; a wrong order only makes an answer less precise, never wrong.
-    return sorted(pairs, key=lambda p: -_degree(p[1]))
+    return sorted(pairs, key=lambda p: _degree(p[1]), reverse=True)
 
 
 def _degree(stride: Size) -> tuple[int, int]:

@@ -35,9 +35,9 @@ def reinplace(gm: GraphModule) -> Report:
     return report
 
 
-def reinplace_graph(graph: Graph) -> Report:
-    """Do the work of :func:`reinplace` on a bare graph."""
-    decision = best(Model(graph))
+def reinplace_graph(graph: Graph, *, lowered: bool = False) -> Report:
+    """Do the work of :func:`reinplace` on a bare graph, which Inductor will lower if ``lowered``."""
+    decision = best(Model(graph, lowered=lowered))
     report = describe(decision)
     apply(decision)
     return report

@@ -36,6 +36,18 @@ _META_ONLY = frozenset(
 )
 
 
+# Views that Inductor lowers to views of the same buffer; others it runs as kernels whose result it takes
+# for an unrelated tensor, so that a write through one of them may be dropped or reordered.
+_LOWERED_VIEWS = frozenset(
+    {
+        *("aten::slice", "aten::select", "aten::view", "aten::reshape", "aten::_unsafe_view", "aten::t"),
+        *("aten::permute", "aten::transpose", "aten::expand", "aten::squeeze", "aten::unsqueeze"),
+        *("aten::as_strided", "aten::alias", "aten::detach", "aten::split", "aten::split_with_sizes"),
+        *("aten::unbind", "aten::chunk", "aten::diagonal", "_c10d_functional::wait_tensor"),
+    }
+)
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class OpSchema:
     """An operator's contract.
@@ -107,6 +119,16 @@ def arguments(node: Node) -> Iterator[tuple[str, Any]]:
 def argument(node: Node, name: str) -> Any:
     """Return one argument of a node by name, ``None`` where it is left out."""
     return dict(arguments(node)).get(name)
+
+
+def is_lowered_view(node: Node) -> bool:
+    """Return whether Inductor sees a view as a view (a dtype view: only one of the same width)."""
+    if schema_of(node.target).name not in _LOWERED_VIEWS:
+        return False
+    if node.target is not torch.ops.aten.view.dtype:
+        return True
+    source = node.all_input_nodes[0].meta.get("val")
+    return any(t.element_size() == source.element_size() for t in tensors(node.meta["val"]))
 
 
 def returns_only_none(op: Any) -> bool:

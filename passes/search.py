@@ -32,7 +32,7 @@ def best(model: Model) -> Decision:
         budget -= 1
         trial_bans = {**banned, choice: Refusal(Reason.CHEAPER)}
         trial = _closed(model, trial_bans)
-        if trial.cost < decision.cost:
+        if trial.rank < decision.rank:
             decision, banned = trial, trial_bans
     return _explained(decision, banned)
 

@@ -1,0 +1,108 @@
+"""The fewest bytes that any legal rewrite of a small graph copies, by trying every set of candidates."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+
+from . import _torch
+from .errors import ReinplaceError
+from .execution import leaves
+from .simulation import Choice, Simulation, slots
+
+aten = torch.ops.aten
+
+_LIMIT = 14  # candidates; 2**14 runs of a small graph take some ten seconds
+
+
+def minimum_clone_bytes(
+    functional_gm: GraphModule, example_inputs: Sequence[Any], *, below: int | None = None
+) -> int:
+    """Return the fewest bytes that a legal rewrite of the graph copies on these inputs.
+
+    Every subset of the candidates is forced in place and run on real tensors, cheapest copies first, and
+    the contract of :func:`assert_equivalent` decides whether it is legal. Counted are: the bytes of each
+    candidate that is copied; of each operand copied instead, so that its node may write; of each
+    ``copy_`` into an input that remains; of each output copied so that it shares nothing. The order of
+    the nodes stays as it is. Mutable operators must be adversarial, or luck makes a choice look legal.
+
+    Args:
+        functional_gm: a functional graph with at most 14 candidates.
+        example_inputs: real tensors, one for each placeholder.
+        below: stop when no less than this many bytes are possible, and return this number then.
+
+    Raises:
+        ReinplaceError: more than 14 candidates.
+    """
+    simulation = Simulation(functional_gm, example_inputs)
+    count = len(simulation.candidates)
+    if count > _LIMIT:
+        raise ReinplaceError(
+            f"expected a graph with at most {_LIMIT} candidates, got {count}: the search tries all subsets; "
+            "use assert_equivalent for larger graphs"
+        )
+    best = math.inf if below is None else below
+    for price, copied in _cheapest_first([*simulation.candidates, *simulation.operands]):
+        if price >= best:
+            break
+        cost = simulation.cost(copied)
+        if cost is not None and cost < best:
+            best = cost
+    assert best < math.inf, "copying everything is always legal"
+    return int(best)
+
+
+def _cheapest_first(choices: list[Choice]) -> Iterator[tuple[int, frozenset[Choice]]]:
+    """Yield every subset with the sum of its bytes, in the order of that sum."""
+    ordered = sorted(choices, key=lambda c: c.nbytes)
+    yield 0, frozenset()
+    if not ordered:
+        return
+    # Each subset but the first has one parent: its last element was appended, or moved on by one place.
+    heap: list[tuple[int, tuple[int, ...]]] = [(ordered[0].nbytes, (0,))]
+    while heap:
+        price, subset = heapq.heappop(heap)
+        yield price, frozenset(ordered[i] for i in subset)
+        last = subset[-1]
+        if last + 1 < len(ordered):
+            more = ordered[last + 1].nbytes
+            heapq.heappush(heap, (price + more, (*subset, last + 1)))
+            heapq.heappush(heap, (price - ordered[last].nbytes + more, (*subset[:-1], last + 1)))
+
+
+def copied_bytes(gm: GraphModule, functional_gm: GraphModule | None = None) -> int:
+    """Return the bytes that a graph copies, by counting its nodes; sizes must be static.
+
+    Counted are functional candidates, ``aten.clone``, ``copy_`` into inputs, and copies into fresh
+    ``empty_strided`` memory. A write in place of a part (``copy_`` into a view) is no copy.
+
+    Args:
+        gm: a functional or a rewritten graph.
+        functional_gm: for a rewritten graph, the one it was made from; its ``copy_`` nodes are known by
+            their names, so that they are told from writes in place.
+    """
+    spec = functional_gm if functional_gm is not None else gm
+    back = {n.name for n in spec.graph.nodes if n.target is aten.copy_.default}
+    return sum(_copied(node, back) for node in gm.graph.nodes)
+
+
+def _copied(node: Node, back: set[str]) -> int:
+    if node.target is aten.copy_.default:
+        into: Any = node.args[0]
+        fresh = into.target is aten.empty_strided.default
+        return _nbytes(into) if fresh or node.name in back else 0
+    found = slots(node)
+    kept = node.meta.get("only_clone_these_tensors")
+    if kept is not None and node.target is not _torch.hop("triton_kernel_wrapper_functional"):
+        found = [(s, n) for s, n in found if (s[0] if isinstance(s, tuple) else s) in kept]
+    return sum(_nbytes(operand) for _, operand in found)
+
+
+def _nbytes(node: Node) -> int:
+    tensors = [v for _, v in leaves(node.meta["val"]) if isinstance(v, torch.Tensor)]
+    return sum(int(t.numel()) * t.element_size() for t in tensors)
