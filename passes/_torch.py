@@ -100,18 +100,6 @@ def unsafe_index_put_() -> Any:
     return private("torch._inductor.inductor_prims", "_unsafe_index_put_")
 
 
-def is_out_variant(op: Any) -> bool:
-    """Return whether ``op`` is an ``out=`` overload (its mutable arguments are write-only)."""
-    return bool(private("torch._library.utils", "is_out")(op))
-
-
-def is_inplace_variant(op: Any) -> bool:
-    """Return whether ``op`` returns its first, mutated argument; torch 2.11 does not tell these apart."""
-    module = importlib.import_module("torch._library.utils")
-    check = getattr(module, "is_inplace", None)
-    return bool(check(op)) if check is not None else False
-
-
 def run_fake(fake_mode: Any, target: Any, args: Any, kwargs: Any) -> Any:
     """Run an operator on fake values without leaving fresh symbols behind."""
     if fake_mode is None:

@@ -153,7 +153,8 @@ def _auto_v2(model: Model, node: Node) -> None:
     op = node.args[0]
     if not is_operator(op) or node.meta.get("unbacked_bindings"):
         return _unsupported(model, node, op)
-    if _torch.is_out_variant(op) or _torch.is_inplace_variant(op):
+    if any(returned is not None for returned in schema_of(op).returns):
+        # out= and in-place operators return what they wrote: the wrapper's results share storage.
         return _unsupported(model, node, op)
     bases: Any = node.kwargs["_all_bases"]
     views = wrapper.base_views(node)
