@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
 from pytest_reinplace import Program
@@ -12,32 +10,31 @@ from pytest_reinplace import Program
 class Block(torch.nn.Module):
     """An MLP behind the fused norm."""
 
-    def __init__(self, kernel: Any, hidden: int, intermediate: int) -> None:
+    def __init__(self, hidden: int, intermediate: int) -> None:
         super().__init__()
-        self.kernel = kernel
         self.weight = torch.nn.Parameter(torch.rand(hidden) + 0.5)
         self.up = torch.nn.Linear(hidden, intermediate, bias=False)
         self.down = torch.nn.Linear(intermediate, hidden, bias=False)
 
     def forward(self, hidden: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
         """Return the next hidden states ``(rows, hidden)``; ``residual`` is updated in place."""
+        from .rms_norm_kernel import add_rms_norm
+
         rows, width = hidden.shape
         block = 1 << (width - 1).bit_length()
-        self.kernel[(rows,)](hidden, residual, self.weight, width, 1e-5, BLOCK=block)
+        add_rms_norm[(rows,)](hidden, residual, self.weight, width, 1e-5, BLOCK=block)
         return self.down(torch.nn.functional.silu(self.up(hidden)))
 
 
 class Stack(torch.nn.Module):
-    """Blocks over one residual stream, and the final norm."""
+    """Blocks over one residual stream."""
 
     def __init__(self, layers: int, hidden: int, intermediate: int) -> None:
         super().__init__()
-        from .rms_norm_kernel import add_rms_norm
-
-        self.blocks = torch.nn.ModuleList(Block(add_rms_norm, hidden, intermediate) for _ in range(layers))
+        self.blocks = torch.nn.ModuleList(Block(hidden, intermediate) for _ in range(layers))
 
     def forward(self, hidden: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
-        """Return the output of the last block; the caller's ``residual`` is updated in place."""
+        """Return the output of the last block; the caller's tensors are updated in place."""
         for block in self.blocks:
             hidden = block(hidden, residual)
         return hidden

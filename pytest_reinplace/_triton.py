@@ -1,4 +1,4 @@
-"""The seam to Triton: every name of Triton, and of torch's use of it, that is not public.
+"""The seam to Triton: every name of Triton, and of what corpus entries need of Inductor, that is not public.
 
 Each is looked up when it is first needed; a missing one raises :class:`TritonSeamError` naming it and
 the versions. Nothing here imports torch or triton at module level.
@@ -9,8 +9,10 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.metadata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+
+from .located import nearest
 
 
 class TritonSeamError(RuntimeError):
@@ -238,3 +240,17 @@ def generated_grid(tuner: Any, values: dict[str, Any]) -> tuple[int, ...]:
     expression = private("torch._inductor.runtime.triton_heuristics", "GridExpr")
     grid = expression.from_meta(tuner.inductor_meta, tuner.configs[0]).eval_slow(values)
     return tuple(int(extent) for extent in grid)
+
+
+@contextlib.contextmanager
+def inductor_config(options: Mapping[str, Any]) -> Iterator[None]:
+    """Set Inductor's configuration for the block; raises ``ValueError`` for an unknown name."""
+    if not options:
+        yield
+        return
+    config = private("torch._inductor.config")
+    for name in options:
+        if not hasattr(config, name):
+            raise ValueError(f"unknown Inductor option {name!r}{nearest(name, dir(config))}")
+    with config.patch(dict(options)):
+        yield

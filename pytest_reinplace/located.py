@@ -125,10 +125,11 @@ class Located:
 
 
 def nearest(word: str, valid: Iterable[str]) -> str:
-    """Return the end of a message that names the nearest valid word, or all of them."""
+    """Return the end of a message that names the nearest valid word, or all of them when they are few."""
     valid = list(valid)
-    near = difflib.get_close_matches(word, valid, 1)
-    return f": did you mean {near[0]!r}?" if near else f"; valid are {', '.join(map(repr, valid))}"
+    if near := difflib.get_close_matches(word, valid, 1):
+        return f": did you mean {near[0]!r}?"
+    return f"; valid are {', '.join(map(repr, valid))}" if len(valid) <= 40 else ""
 
 
 def read(path: Path) -> Located:

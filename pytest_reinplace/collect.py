@@ -1,0 +1,110 @@
+"""Corpus entries as pytest items: one for each ``*.reinplace.yaml`` file."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from .entry import SUFFIX, Entry, EntryError, load
+
+if TYPE_CHECKING:
+    from _pytest._code.code import ExceptionInfo, TerminalRepr
+
+    from .entry_verdict import EntryVerdict
+
+
+class EntryFailure(Exception):
+    """An entry is not as expected; carries the verdict."""
+
+    def __init__(self, verdict: EntryVerdict) -> None:
+        super().__init__(str(verdict))
+        self.verdict = verdict
+
+
+def collect_file(file_path: Path, parent: pytest.Collector) -> EntryFile | None:
+    """Return the collector of a corpus entry, ``None`` for any other file."""
+    if not file_path.name.endswith(SUFFIX):
+        return None
+    return EntryFile.from_parent(parent, path=file_path)  # type: ignore[no-any-return]
+
+
+class EntryFile(pytest.File):
+    """A file that holds one entry."""
+
+    def collect(self) -> Iterator[EntryItem]:
+        """Yield the entry as an item; a wrong entry is a collection error naming file and line."""
+        entry = load(self.path)
+        yield EntryItem.from_parent(self, name=entry.name, entry=entry)
+
+    def repr_failure(self, excinfo: ExceptionInfo[BaseException]) -> str | TerminalRepr:
+        """Show a wrong entry as its message alone."""
+        if isinstance(excinfo.value, EntryError):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo)
+
+
+class EntryItem(pytest.Item):
+    """One entry: it passes when it computes what eager does and has the expected clone list."""
+
+    def __init__(self, *, entry: Entry, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.entry = entry
+        self.extra_keyword_matches.update(entry.tags)
+
+    def runtest(self) -> None:
+        """Run the entry; skips it where a package, a device or a preset is missing."""
+        device = self._option("device", "cpu")
+        self._skip_unless_possible(device)
+        preset = self.entry.presets[device]
+        from .entry_run import run
+
+        pass_name = self._option("pass", "exact")
+        backend = self._option("backend", preset.backend)
+        verdict = run(self.entry, preset, pass_name, backend, self.config.rootpath)
+        reports = [report.to_dict() for report in verdict.reports]
+        self.user_properties.append(("reinplace", json.dumps(reports)))
+        if verdict.problems():
+            raise EntryFailure(verdict)
+
+    def _option(self, name: str, default: str) -> str:
+        value = self.config.getoption(f"reinplace_{name}", default=None)
+        return str(value) if value is not None else default
+
+    def _skip_unless_possible(self, device: str) -> None:
+        for package in self.entry.requires:
+            if not _installed(package):
+                pytest.skip(f"package {package!r} is not installed")
+        if device not in self.entry.presets:
+            pytest.skip(f"no preset for {device}, only for {', '.join(self.entry.presets)}")
+        if device == "cuda":
+            import torch
+
+            if not torch.cuda.is_available():
+                pytest.skip("no CUDA device")
+
+    def repr_failure(
+        self, excinfo: ExceptionInfo[BaseException], style: Any = None
+    ) -> str | TerminalRepr:
+        """Show a verdict, or a wrong entry, as its text alone, and anything else as pytest does."""
+        from .entry_run import BuilderError
+        from .twin import TwinError
+
+        if isinstance(excinfo.value, EntryFailure | BuilderError | TwinError):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Return where the item is."""
+        return self.path, 0, self.name
+
+
+def _installed(package: str) -> bool:
+    try:
+        return importlib.util.find_spec(package) is not None
+    except ModuleNotFoundError:  # a parent of a dotted name is missing
+        return False

@@ -1,0 +1,121 @@
+"""Builds a corpus entry's program and runs it: eagerly, and compiled with the pass under test."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from . import _triton, triton_cpu
+from .entry import Entry, Preset
+from .entry_verdict import EntryVerdict
+from .program import Program
+from .twin import differences, leaves, twin
+
+
+class BuilderError(Exception):
+    """An entry cannot be run: its builder is missing, is called wrongly or returns no program."""
+
+
+def run(entry: Entry, preset: Preset, pass_name: str, backend: str, rootdir: Path) -> EntryVerdict:
+    """Build, run eagerly, compile, run and compare one entry.
+
+    Raises:
+        BuilderError: the builder is wrong.
+        TwinError: the program cannot be copied for the eager run.
+    """
+    import torch
+
+    from .capture import Capture
+
+    torch.compiler.reset()
+    with importable(entry.path.parent, rootdir), triton_cpu.working():
+        pair = twin(build(entry, preset))
+        eager = pair.after_eager(_call(pair.eager.fn, pair.eager, entry))
+        with _options(entry), Capture(pass_name=pass_name, backend=backend) as capture:
+            fn = torch.compile(pair.program.fn, fullgraph=entry.fullgraph, dynamic=entry.dynamic or None)
+            compiled = pair.after_compiled(_call(fn, pair.program, entry))
+    reports = tuple(graph.report for graph in capture.graphs)
+    found = tuple(differences(eager, compiled, preset.tolerance))
+    return EntryVerdict(entry, preset, pass_name, backend, reports, found)
+
+
+@contextlib.contextmanager
+def _options(entry: Entry) -> Iterator[None]:
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(_triton.inductor_config(entry.options))
+        except ValueError as error:
+            raise BuilderError(f"{entry.path}: options: {error}") from error
+        yield
+
+
+def _call(fn: Callable[..., Any], program: Program, entry: Entry) -> Any:
+    """Call a program, forward or both ways; returns its result."""
+    import torch
+
+    torch.manual_seed(0)
+    if program.setup is not None:
+        program.setup()
+    if not entry.grad:
+        with torch.no_grad():
+            return fn(*program.args, **program.kwargs)
+    result = fn(*program.args, **program.kwargs)
+    parts = [leaf for leaf in leaves(result).values() if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
+    if not parts:
+        raise BuilderError(f"{entry.path}: grad is true, but no result of {entry.builder} requires a gradient")
+    torch.stack([part.float().sum() for part in parts]).sum().backward()
+    return result
+
+
+@contextlib.contextmanager
+def importable(*folders: Path) -> Iterator[None]:
+    """Let modules in ``folders`` be imported for the block; installed ones come first."""
+    added = [str(folder) for folder in folders if str(folder) not in sys.path]
+    sys.path.extend(added)
+    try:
+        yield
+    finally:
+        for folder in added:
+            with contextlib.suppress(ValueError):
+                sys.path.remove(folder)
+
+
+def build(entry: Entry, preset: Preset) -> Program:
+    """Return a fresh program of an entry; raises :class:`BuilderError`."""
+    builder = _builder(entry)
+    arguments = {"device": preset.device, **preset.args}
+    try:
+        inspect.signature(builder).bind(**arguments)
+    except TypeError as error:
+        raise BuilderError(
+            f"{entry.path}: builder {entry.builder}{inspect.signature(builder)} does not take the arguments "
+            f"{sorted(arguments)}: {error}; 'device' is always given, the rest come from 'args'"
+        ) from error
+    program = builder(**arguments)
+    if not isinstance(program, Program):
+        raise BuilderError(
+            f"{entry.path}: expected builder {entry.builder} to return a pytest_reinplace.Program, got "
+            f"{type(program).__name__}"
+        )
+    return program
+
+
+def _builder(entry: Entry) -> Callable[..., Any]:
+    module, _, name = entry.builder.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise BuilderError(
+            f"{entry.path}: builder {entry.builder!r} cannot be imported: {error}; it is looked for on "
+            "sys.path, beside the entry and in the rootdir"
+        ) from error
+    if not callable(found):
+        raise BuilderError(f"{entry.path}: builder {entry.builder!r} is not callable, but {found!r}")
+    return found  # type: ignore[no-any-return]
