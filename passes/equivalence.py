@@ -17,7 +17,24 @@ Program = GraphModule | Callable[..., Any]
 
 
 class EquivalenceError(ReinplaceError, AssertionError):
-    """The rewritten graph breaks the contract; the message names the first difference."""
+    """The rewritten graph breaks the contract; the message names the first difference.
+
+    Args:
+        message: the difference.
+        kind: what differs: ``"output"``, ``"input"``, ``"alias"``, or ``"error"`` when it does not run.
+    """
+
+    def __init__(self, message: str, kind: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Difference:
+    """The first difference between two runs: its kind, as of :class:`EquivalenceError`, and a sentence."""
+
+    kind: str
+    text: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -76,14 +93,15 @@ def assert_equivalent(
     try:
         actual = effects(rewritten_gm, example_inputs)
     except RunError as error:
-        raise EquivalenceError(f"the rewritten graph raises at {error}") from error
+        raise EquivalenceError(f"the rewritten graph raises at {error}", "error") from error
     shared = Effects(actual.outputs, [(n, v) for n, v in actual.inputs if n in names])
     found = difference(expected, shared, tolerance)
     if found is None:
         return
+    text = found.text
     if isinstance(functional_gm, GraphModule) and isinstance(rewritten_gm, GraphModule):
-        found += _first_node(functional_gm, rewritten_gm, example_inputs, tolerance)
-    raise EquivalenceError(found)
+        text += _first_node(functional_gm, rewritten_gm, example_inputs, tolerance)
+    raise EquivalenceError(text, found.kind)
 
 
 def effects(program: Program, inputs: Sequence[Any], observer: Observer | None = None) -> Effects:
@@ -129,16 +147,20 @@ def _named_outputs(graph: GraphModule | None, outputs: Any) -> Iterator[tuple[st
         yield f"output {i}" + (f" ({node.name})" if isinstance(node, Node) else ""), value
 
 
-def difference(expected: Effects, actual: Effects, tolerance: Tolerance | None = None) -> str | None:
-    """Return the first difference as a sentence, or ``None`` when there is none."""
+def difference(expected: Effects, actual: Effects, tolerance: Tolerance | None = None) -> Difference | None:
+    """Return the first difference, or ``None`` when there is none."""
     tolerance = tolerance or Tolerance()
     if len(expected.outputs) != len(actual.outputs):
-        return f"expected {len(expected.outputs)} outputs, got {len(actual.outputs)}"
+        return Difference("output", f"expected {len(expected.outputs)} outputs, got {len(actual.outputs)}")
     for (name, one), (_, two) in zip(expected.outputs, actual.outputs, strict=True):
         text = _value_difference(one, two, tolerance)
         if text:
-            return f"{name}: {text}"
-    return _input_difference(expected, actual, tolerance) or _alias_difference(expected, actual)
+            return Difference("output", f"{name}: {text}")
+    text = _input_difference(expected, actual, tolerance)
+    if text:
+        return Difference("input", text)
+    text = _alias_difference(expected, actual)
+    return Difference("alias", text) if text else None
 
 
 def _value_difference(one: Any, two: Any, tolerance: Tolerance) -> str | None:
@@ -163,7 +185,7 @@ def _short(value: Any) -> str:
 
 def _bits(tensor: torch.Tensor) -> torch.Tensor:
     """Return the elements' bytes, one row per element."""
-    flat = tensor.detach().resolve_conj().resolve_neg().contiguous().reshape(-1)
+    flat = tensor.detach().clone(memory_format=torch.contiguous_format).resolve_conj().resolve_neg().reshape(-1)
     return flat.view(torch.uint8).reshape(flat.numel(), -1)
 
 

@@ -14,6 +14,9 @@ from . import _torch
 aten = torch.ops.aten
 
 
+_SCATTERS = (["slice_scatter"], ["select_scatter"], ["diagonal_scatter"], ["as_strided_scatter"])
+
+
 class GraphBuilder:
     """A functional graph under construction, with the real inputs that it will be run on."""
 
@@ -45,6 +48,8 @@ class GraphBuilder:
         given, named = map_arg((args, kwargs), lambda n: n.meta["val"])
         with self.fake_mode:
             value = target(*given, **named)
+            if str(target).split(".")[1:2] in _SCATTERS:
+                value = _same_layout(given[0])
         node = self.graph.call_function(target, args, kwargs)
         node.meta["val"] = value
         return node
@@ -103,6 +108,17 @@ class GraphBuilder:
                     self.graph.erase_node(node)
         self.graph.lint()
         return GraphModule(self.root, self.graph)
+
+
+def _same_layout(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a fresh tensor with the strides and the offset that scatters really keep.
+
+    FakeTensor answers with offset 0 when a call is cached or decomposed; torch's own kernels do not.
+    """
+    ends = [(n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True)]
+    size = tensor.storage_offset() + 1 + sum(ends) if tensor.numel() else 0
+    fresh = torch.empty(size, dtype=tensor.dtype, device=tensor.device)
+    return fresh.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
 
 
 def _is_list(op: Any, name: str) -> bool:

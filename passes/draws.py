@@ -1,0 +1,68 @@
+"""Where random graphs take their choices from: a seed, a record of earlier choices, or Hypothesis."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class Draws:
+    """A source of choices that remembers what it gave, so that a graph can be built again.
+
+    Args:
+        below: returns a number of ``range(n)``; 0 is the simplest choice.
+    """
+
+    def __init__(self, below: Callable[[int], int]) -> None:
+        self._below = below
+        self.taken: list[int] = []
+
+    @classmethod
+    def seeded(cls, seed: int) -> Draws:
+        """Choose by a plain generator."""
+        return cls(random.Random(seed).randrange)
+
+    @classmethod
+    def replayed(cls, choices: Sequence[int]) -> Draws:
+        """Choose as recorded; what is too large is cut, and after the end everything is 0."""
+        rest = iter(choices)
+        return cls(lambda n: min(next(rest, 0), n - 1))
+
+    def below(self, count: int) -> int:
+        """Choose a number of ``range(count)``."""
+        value = self._below(count) if count > 1 else 0
+        self.taken.append(value)
+        return value
+
+    def of(self, options: Sequence[T]) -> T:
+        """Choose one of the options, the first being the simplest."""
+        return options[self.below(len(options))]
+
+    def chance(self, percent: int) -> bool:
+        """Say yes with the given probability; no is simpler."""
+        return self.below(100) >= 100 - percent
+
+    def between(self, low: int, high: int) -> int:
+        """Choose a number from ``low`` to ``high``, both included."""
+        return low + self.below(high - low + 1)
+
+
+def shrunk(choices: Sequence[int], still_fails: Callable[[list[int]], bool], budget: int = 600) -> list[int]:
+    """Return fewer and smaller choices for which ``still_fails`` holds as it does for the given ones."""
+    best, width = list(choices), max(1, len(choices) // 2)
+    while width:
+        start = 0
+        while start < len(best) and budget > 0:
+            cut, zero = best[:start] + best[start + width :], list(best)
+            zero[start : start + width] = [0] * len(zero[start : start + width])
+            options = [t for t in (cut, zero) if t != best]
+            budget -= len(options)
+            better = next((t for t in options if still_fails(t)), None)
+            best = better if better is not None else best
+            if better is None or len(better) == len(zero):
+                start += width
+        width //= 2
+    return best

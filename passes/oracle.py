@@ -1,0 +1,145 @@
+"""The oracle: a pass against random graphs, its rewrites run, and its bytes held against the optimum.
+
+``python -m pytest_reinplace.passes.oracle --graphs 20000 --seed 0``
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from torch.fx import GraphModule
+
+from .draws import shrunk
+from .equivalence import EquivalenceError, assert_equivalent
+from .errors import ReinplaceError
+from .optimum import copied_bytes, minimum_clone_bytes
+from .random_graph import RandomGraph
+from .reinplace import reinplace
+from .strategies import random_graph, replayed
+
+Pass = Callable[[GraphModule], Any]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the oracle found for one graph.
+
+    Args:
+        problem: ``None``, or how the rewrite is wrong: ``"output"``, ``"input"``, ``"alias"``, ``"error"``.
+        message: the first difference.
+        before: bytes that the functional graph copies.
+        after: bytes that the rewritten graph copies.
+        least: bytes that the cheapest legal rewrite copies; at most ``after``.
+    """
+
+    problem: str | None = None
+    message: str = ""
+    before: int = 0
+    after: int = 0
+    least: int = 0
+
+
+@dataclasses.dataclass(slots=True)
+class Tally:
+    """The verdicts of many graphs."""
+
+    graphs: int = 0
+    wrong: list[tuple[int, Verdict]] = dataclasses.field(default_factory=list)
+    above: list[tuple[int, Verdict]] = dataclasses.field(default_factory=list)
+    removable: int = 0
+    removed: int = 0
+
+    def add(self, seed: int, verdict: Verdict) -> None:
+        """Count one graph."""
+        self.graphs += 1
+        if verdict.problem is not None:
+            self.wrong.append((seed, verdict))
+            return
+        self.removable += verdict.before - verdict.least
+        self.removed += verdict.before - verdict.after
+        if verdict.after > verdict.least:
+            self.above.append((seed, verdict))
+
+    @property
+    def percentage(self) -> float:
+        """Bytes removed, in per cent of those that any legal rewrite can remove."""
+        return 100.0 * self.removed / self.removable if self.removable else 100.0
+
+    def __str__(self) -> str:
+        alias = sum(v.problem == "alias" for _, v in self.wrong)
+        return (
+            f"graphs {self.graphs}  wrong {len(self.wrong) - alias}  alias-wrong {alias}  "
+            f"bytes removable {self.removable}  removed {self.removed}  ({self.percentage:.2f} %)  "
+            f"not optimal {len(self.above)}"
+        )
+
+
+def judged(graph: RandomGraph, one_pass: Pass = reinplace, *, optimum: bool = True) -> Verdict:
+    """Rewrite a copy of a graph, check the contract, and search the cheapest legal rewrite."""
+    rewritten = graph.copy()
+    try:
+        one_pass(rewritten)
+        rewritten.graph.lint()
+        assert_equivalent(graph.gm, rewritten, graph.inputs)
+    except EquivalenceError as error:
+        return Verdict(error.kind, str(error))
+    except Exception as error:  # noqa: BLE001  (whatever a pass raises is a finding)
+        return Verdict("error", f"{type(error).__name__}: {error}")
+    before, after = copied_bytes(graph.gm), copied_bytes(rewritten, graph.gm)
+    least = minimum_clone_bytes(graph.gm, graph.inputs, below=after) if optimum else after
+    return Verdict(None, "", before, after, least)
+
+
+def tallied(seeds: Iterator[int] | Sequence[int], one_pass: Pass = reinplace, **options: Any) -> Tally:
+    """Judge the graphs of many seeds."""
+    tally = Tally()
+    for seed in seeds:
+        tally.add(seed, judged(random_graph(seed), one_pass, **options))
+    return tally
+
+
+def minimal(seed: int, is_like: Callable[[Verdict], bool], one_pass: Pass = reinplace) -> RandomGraph:
+    """Return a small graph whose verdict is like that of the seed's graph."""
+
+    def fails(choices: list[int]) -> bool:
+        try:
+            return is_like(judged(replayed(choices), one_pass))
+        except (ReinplaceError, RuntimeError, ValueError, IndexError):
+            return False
+
+    return replayed(shrunk(random_graph(seed).choices, fails))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the oracle from the command line; returns 1 when a graph is wrong."""
+    parser = argparse.ArgumentParser(prog="python -m pytest_reinplace.passes.oracle", description=__doc__)
+    parser.add_argument("--graphs", type=int, default=1000, help="how many (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="the first seed (default: %(default)s)")
+    parser.add_argument("--no-optimum", action="store_true", help="check soundness only: faster")
+    parser.add_argument("--show", type=int, default=3, help="print so many failing graphs, made small")
+    parser.add_argument("--show-above", type=int, default=0, help="and so many that are not optimal")
+    options = parser.parse_args(argv)
+    start = time.perf_counter()
+    tally = tallied(range(options.seed, options.seed + options.graphs), optimum=not options.no_optimum)
+    print(f"{tally}  time {time.perf_counter() - start:.0f} s")
+    for seed, verdict in tally.wrong[: options.show]:
+        problem = verdict.problem
+        _show(seed, verdict.message, lambda v, p=problem: v.problem == p)  # type: ignore[misc]
+    for seed, verdict in tally.above[: options.show_above]:
+        text = f"copies {verdict.after} B, {verdict.least} B are enough"
+        _show(seed, text, lambda v: v.problem is None and v.after > v.least)
+    return 1 if tally.wrong else 0
+
+
+def _show(seed: int, message: str, is_like: Callable[[Verdict], bool]) -> None:
+    graph = minimal(seed, is_like)
+    print(f"\n# seed {seed}: {message}\n{graph}\n# now: {judged(graph)}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

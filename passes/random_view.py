@@ -1,0 +1,163 @@
+"""Random views, and the scatters that write them back."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from .draws import Draws
+from .graph_builder import GraphBuilder
+
+aten = torch.ops.aten
+
+_SCATTER_OF = {
+    aten.slice.Tensor: aten.slice_scatter.default,
+    aten.select.int: aten.select_scatter.default,
+    aten.diagonal.default: aten.diagonal_scatter.default,
+    aten.as_strided.default: aten.as_strided_scatter.default,
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Scattered:
+    """A view of a node that can be written back.
+
+    Args:
+        base: the node.
+        node: the view.
+        target: the view's operator: one that has a scatter, or one that another view undoes.
+        args: its arguments after the base.
+    """
+
+    base: Node
+    node: Node
+    target: Any
+    args: tuple[Any, ...]
+
+    def back(self, builder: GraphBuilder, source: Node) -> Node:
+        """Return the base with ``source`` in place of the view."""
+        if self.target in _SCATTER_OF:
+            return builder.call(_SCATTER_OF[self.target], self.base, source, *self.args)
+        if self.target is aten.permute.default:
+            (order,) = self.args
+            undone = [order.index(i) for i in range(len(order))]
+            return builder.call(aten.permute.default, source, undone)
+        shape = list(self.base.meta["val"].shape)
+        try:
+            return builder.call(aten.view.default, source, shape)
+        except (RuntimeError, ValueError):  # the source has strides of its own
+            dense = builder.call(aten.clone.default, source, memory_format=torch.contiguous_format)
+            return builder.call(aten.view.default, dense, shape)
+
+
+def overlaps_itself(tensor: torch.Tensor) -> bool:
+    """Return whether two elements are surely the same bytes (views made here: an expanded dimension)."""
+    return any(s == 0 and n > 1 for n, s in zip(tensor.shape, tensor.stride(), strict=True))
+
+
+def some(builder: GraphBuilder, draws: Draws, node: Node) -> Node:
+    """Return a random view of a node, of any kind."""
+    value = node.meta["val"]
+    kinds = [*_kinds(value), "alias", "dtype", "split", "expand", "unsqueeze"]
+    kind = draws.of(kinds)
+    if kind == "alias":
+        return builder.call(aten.alias.default, node)
+    if kind == "unsqueeze":
+        return builder.call(aten.unsqueeze.default, node, draws.below(value.dim() + 1))
+    if kind == "expand":
+        wide = builder.call(aten.unsqueeze.default, node, 0)
+        return builder.call(aten.expand.default, wide, [2, *value.shape])
+    if kind == "split" and value.dim():
+        dim = draws.below(value.dim())
+        parts = builder.call(aten.split.Tensor, node, max(1, (value.shape[dim] + 1) // 2), dim)
+        return builder.item(parts, draws.below(len(parts.meta["val"])))
+    if kind == "dtype":
+        return _other_dtype(builder, node)
+    target, args = _view(draws, value, kind)
+    return builder.call(target, node, *args)
+
+
+def inside(builder: GraphBuilder, draws: Draws, node: Node) -> Node:
+    """Return a random view of a node that has the same dtype and no element twice."""
+    target, args = _view(draws, node.meta["val"], draws.of(_kinds(node.meta["val"])))
+    return builder.call(target, node, *args)
+
+
+def scattered(builder: GraphBuilder, draws: Draws, node: Node) -> Scattered:
+    """Return a random view of a node that can be written back."""
+    target, args = _view(draws, node.meta["val"], draws.of(_kinds(node.meta["val"])))
+    return Scattered(node, builder.call(target, node, *args), target, args)
+
+
+def _kinds(value: torch.Tensor) -> list[str]:
+    if not value.dim():
+        return ["view"]
+    kinds = ["slice", "slice"]
+    if value.dim() > 1:
+        kinds += ["select", "permute", "diagonal"]
+    if value.is_contiguous() and value.numel():
+        kinds += ["view", "as_strided"]
+    return kinds
+
+
+def _view(draws: Draws, value: torch.Tensor, kind: str) -> tuple[Any, tuple[Any, ...]]:
+    if kind == "slice":
+        return aten.slice.Tensor, _slice(draws, value)
+    if kind == "select":
+        dim = draws.below(value.dim())
+        return aten.select.int, (dim, draws.below(max(1, value.shape[dim])))
+    if kind == "diagonal":
+        first = draws.below(value.dim() - 1)
+        return aten.diagonal.default, (draws.of((0, 1, -1)), first, first + 1)
+    if kind == "permute":
+        order = list(range(value.dim()))
+        dim = draws.below(value.dim() - 1)
+        order[dim], order[dim + 1] = order[dim + 1], order[dim]
+        return aten.permute.default, (order,)
+    if kind == "as_strided":
+        return aten.as_strided.default, _as_strided(draws, value)
+    return aten.view.default, (_shape(draws, value.numel()),)
+
+
+def _slice(draws: Draws, value: torch.Tensor) -> tuple[Any, ...]:
+    dim = draws.below(value.dim())
+    size = value.shape[dim]
+    start = draws.between(0, max(0, size - 1))
+    end = draws.between(min(start + 1, size), size)
+    if draws.chance(25):
+        return (dim, draws.of((0, 1)), size, 2)
+    if draws.chance(25):
+        return (dim, start, (1 << 63) - 1)  # to the end, as Python's open slice is traced
+    return (dim, start, end)
+
+
+def _as_strided(draws: Draws, value: torch.Tensor) -> tuple[Any, ...]:
+    """Choose strides that meet no element twice, inside the bytes of a contiguous tensor."""
+    count, offset = value.numel(), value.storage_offset()
+    if count >= 4 and draws.chance(40):
+        cols = draws.between(1, count // 2)
+        rows = draws.between(1, count // cols)
+        return ([rows, cols], [cols, 1], offset + draws.below(count - rows * cols + 1))
+    step = draws.between(1, 2)
+    size = draws.between(1, (count - 1) // step + 1)
+    start = draws.below(count - (size - 1) * step)
+    return ([size], [step], offset + start)
+
+
+def _shape(draws: Draws, count: int) -> list[int]:
+    splits = [[d, count // d] for d in (2, 3, 4) if count > d and count % d == 0]
+    return draws.of([[count], *splits])
+
+
+def _other_dtype(builder: GraphBuilder, node: Node) -> Node:
+    """View 64-bit integers as pairs of 32-bit ones, or back where the strides allow it."""
+    value = node.meta["val"]
+    other = torch.int32 if value.dtype == torch.int64 else torch.int64
+    if value.dim() and value.stride(-1) == 1 and value.dtype in (torch.int64, torch.int32):
+        fits = [value.storage_offset(), *value.stride()[:-1], value.shape[-1]]
+        if other == torch.int32 or all(n % 2 == 0 for n in fits):
+            return builder.call(aten.view.dtype, node, other)
+    return builder.call(aten.alias.default, node)
