@@ -21,6 +21,7 @@ class Kind(enum.Enum):
     INDEX_PUT = enum.auto()
     SCATTER = enum.auto()
     CLONE = enum.auto()
+    COPY = enum.auto()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -90,7 +90,7 @@ class Decision:
     def rank(self) -> tuple[int, int]:
         """How good the decision is, less is better: bytes left, then copies that the user did not write."""
         candidates = self.model.candidates
-        made = sum(candidates[i].kind is not Kind.CLONE for i in self.refused)
+        made = sum(candidates[i].kind not in (Kind.CLONE, Kind.COPY) for i in self.refused)
         return self.cost, made + len(self.copied) + len(self.returned)
 
     @property
@@ -236,18 +236,43 @@ def _clobbered(decision: Decision, candidate: Candidate) -> Refusal | None:
     for write in decision.model.writes.get(decision.root(candidate.operand.storage), ()):
         if write.time <= candidate.time:
             continue
-        if write.source.storage is result:
-            if geometry.same(write.source.region, write.place.region):
-                continue
-            if _meets(decision, write.source.region, write.place.region):
-                # A copy whose source overlaps its destination is undefined.
-                return Refusal(Reason.CLOBBERED, (write.node,), _up(decision, candidate))
+        in_place = geometry.same(write.source.region, write.place.region)
+        if (
+            not in_place
+            and write.source.storage is result
+            and _meets(decision, write.source.region, write.place.region)
+        ):
+            # A copy whose source overlaps its destination is undefined.
+            return Refusal(Reason.CLOBBERED, (write.node,), _up(decision, candidate))
         for read in decision.model.reads[result]:
-            if read.time > write.time and _meets(decision, read.place.region, write.place.region):
-                if read.hole is not None and geometry.contains(read.hole, write.place.region):
-                    continue
+            if read.time <= write.time or not _meets(decision, read.place.region, write.place.region):
+                continue
+            if read.hole is not None and geometry.contains(read.hole, write.place.region):
+                continue
+            if not (in_place and _is_unchanged(decision, write.source.storage, read.place)):
                 return Refusal(Reason.CLOBBERED, (write.node, read.node), _up(decision, candidate))
     return None
+
+
+def _is_unchanged(decision: Decision, value: Storage, seen: Place) -> bool:
+    """Return whether ``value`` was made from ``seen`` without changing the bytes that are looked at.
+
+    Writing such a value back over them leaves them as they are.
+    """
+    model = decision.model
+    while value is not seen.storage:
+        candidate = model.made_by.get(value)
+        if candidate is None:
+            return False
+        kept = [p for _, _, p in candidate.others if p.storage is seen.storage]
+        for written in candidate.writes:
+            put_back = candidate.kind is Kind.SCATTER and any(
+                model.geometry.same(p.region, written) for p in kept
+            )
+            if not put_back and _meets(decision, seen.region, written):
+                return False
+        value = candidate.operand.storage
+    return True
 
 
 def _up(decision: Decision, candidate: Candidate) -> frozenset[int]:

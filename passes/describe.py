@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torch.fx import Node
 
-from .candidate import Candidate
+from .candidate import Candidate, Kind
 from .decide import Decision, Refusal
 from .place import Storage, Write
 from .reason import Reason
@@ -39,6 +39,8 @@ def describe(decision: Decision) -> Report:
 
 def _outcomes(decision: Decision, candidate: Candidate) -> Iterator[Outcome]:
     refusal = decision.refused.get(candidate.index)
+    if candidate.kind is Kind.COPY and refusal is None:
+        return  # an artefact of functionalization that is gone: nothing that the user wrote
     for i, (op, arg) in enumerate(candidate.labels):
         # Arguments that are views of one base share one copy: its bytes count once.
         yield _outcome(op, arg, candidate.node, 0 if i else candidate.nbytes, refusal)
@@ -77,7 +79,7 @@ def _copied(decision: Decision, index: int, name: str, node: Node) -> Outcome:
 
 def _epilogues(decision: Decision) -> Iterator[tuple[Write, Refusal]]:
     """Yield the epilogue copies that stayed although their value comes from the input's own bytes."""
-    made_by = {c.result: c for c in decision.model.candidates}
+    made_by = decision.model.made_by
     for writes in decision.model.writes.values():
         for write in writes:
             if write.node in decision.erased:

@@ -46,6 +46,26 @@ def visit_wrapper(model: Model, node: Node) -> bool:
     return True
 
 
+def _copy(model: Model, node: Node) -> bool:
+    """Add a functional ``copy``: what functionalization makes of an assignment, a clone of its source.
+
+    Nothing of ``self`` is read but its shape and strides.
+    """
+    source = node.args[1] if len(node.args) > 1 else None
+    place = model.place(source)
+    result = model.fresh(node, node.meta["val"])
+    if place is None or not isinstance(source, Node) or not isinstance(result, Place):
+        return False
+    if place.value.dtype == result.value.dtype and model.geometry.same_layout(place.region, result.region):
+        settled = relayout.settle(model, source, None, result)
+        model.values[node] = relayout.value(model, node, settled[0], result)
+        _add(model, Kind.COPY, node, 1, (("aten::copy", "src"),), source, settled, (), ())
+    else:
+        model.add_read(node, place)
+        model.values[node] = result
+    return True
+
+
 def visit_candidate(model: Model, node: Node) -> bool:
     """Add the candidate of a functional operator; returns whether ``node`` is of such a kind."""
     name = schema_of(node.target).name
@@ -55,6 +75,8 @@ def visit_candidate(model: Model, node: Node) -> bool:
         return _scatter(model, node)
     if name == "aten::clone":
         return _clone(model, node)
+    if name == "aten::copy":
+        return _copy(model, node)
     return False
 
 
@@ -79,23 +101,23 @@ def _add(
     assert place is not None
     storage, obstacle = result
     model.add_read(node, place, hole=hole)
-    model.candidates.append(
-        Candidate(
-            index=len(model.candidates),
-            kind=kind,
-            node=node,
-            time=model.order[node],
-            slot=slot,
-            labels=labels,
-            operand_node=operand,
-            operand=place,
-            result=storage,
-            writes=writes,
-            others=others,
-            nbytes=model.nbytes(place.region),
-            obstacle=obstacle,
-        )
+    candidate = Candidate(
+        index=len(model.candidates),
+        kind=kind,
+        node=node,
+        time=model.order[node],
+        slot=slot,
+        labels=labels,
+        operand_node=operand,
+        operand=place,
+        result=storage,
+        writes=writes,
+        others=others,
+        nbytes=model.nbytes(place.region),
+        obstacle=obstacle,
     )
+    model.candidates.append(candidate)
+    model.made_by[storage] = candidate
 
 
 def _unsupported(model: Model, node: Node, op: Any) -> None:

@@ -58,6 +58,7 @@ class Model:
         self.reads: dict[Storage, list[Read]] = collections.defaultdict(list)
         self.writes: dict[Storage, list[Write]] = collections.defaultdict(list)
         self.candidates: list[Candidate] = []
+        self.made_by: dict[Storage, Candidate] = {}
         self.unsupported: list[tuple[Node, tuple[tuple[str, str], ...], int]] = []
         self.outputs: list[tuple[Node, Place]] = []
         self.relaid: dict[Node, torch.Tensor] = {}

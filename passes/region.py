@@ -154,6 +154,7 @@ class Geometry:
         self._axes = functools.cache(Axes)
         self._array = functools.cache(lambda region: np.asarray(_Strided(self._axes(region))))
         self._overlap: dict[tuple[Region, Region], bool | None] = {}
+        self._at_most: dict[tuple[Size, Size], bool] = {}
 
     def hint(self, size: Size) -> int:
         """Return a size as an int: exact when static, else its hint (0 where there is none)."""
@@ -167,7 +168,22 @@ class Geometry:
         """Return whether ``a <= b`` for all sizes."""
         if isinstance(a, int) and isinstance(b, int):
             return a <= b
-        return self.known(sympy.Le(sympy.expand(a - b), 0))
+        key = (a, b)
+        if key not in self._at_most:
+            self._at_most[key] = self._nonpositive(sympy.expand(a - b))
+        return self._at_most[key]
+
+    def _nonpositive(self, expr: Any) -> bool:
+        """Return whether an expression is at most 0, by itself or as a product of signed factors.
+
+        Intervals of sums of products are too wide (``s*t - 2*t`` has no upper bound, ``t*(s - 2)`` has a
+        sign), so a difference that is not decided as it stands is factored.
+        """
+        if self.known(sympy.Le(expr, 0)):
+            return True
+        factors = sympy.Mul.make_args(sympy.factor(expr))
+        rest = [f for f in factors if not self.known(sympy.Ge(f, 0))]
+        return len(factors) > 1 and (len(rest) == 1 and self.known(sympy.Le(rest[0], 0)))
 
     def equal(self, a: Size, b: Size) -> bool:
         """Return whether ``a == b`` for all sizes."""

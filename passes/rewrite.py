@@ -292,7 +292,7 @@ class _Rewriter:
     # -- functional operators ------------------------------------------------------------------
 
     def _functional(self, node: Node, candidate: Candidate) -> None:
-        operand: Any = node.args[0]
+        operand: Any = node.args[1 if candidate.kind is Kind.COPY else 0]
         if candidate.kind is Kind.INDEX_PUT:
             unsafe = schema_of(node.target).name == "aten::_unsafe_index_put"
             target = _torch.unsafe_index_put_() if unsafe else aten.index_put_.default

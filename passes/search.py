@@ -80,6 +80,6 @@ def _explained(decision: Decision, banned: dict[int, Refusal]) -> Decision:
             for i, refusal in decide(decision.model, others).refused.items()
             if i not in decision.refused and index in refusal.culprits
         )
-        is_copy = candidates[index].kind is Kind.CLONE
+        is_copy = candidates[index].kind in (Kind.CLONE, Kind.COPY)
         decision.refused[index] = Refusal(Reason.OVERWRITTEN if is_copy else Reason.CHEAPER, freed)
     return decision
