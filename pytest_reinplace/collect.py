@@ -87,6 +87,13 @@ class EntryItem(pytest.Item):
             if not torch.cuda.is_available():
                 pytest.skip("no CUDA device")
 
+    def add_report_section(self, when: str, key: str, content: str) -> None:
+        """Add captured output, without the empty records of torch's trace log: a compile makes hundreds."""
+        if key == "log":
+            content = "\n".join(line for line in content.splitlines() if "torch.__trace:" not in line)
+        if content:
+            super().add_report_section(when, key, content)
+
     def repr_failure(
         self, excinfo: ExceptionInfo[BaseException], style: Any = None
     ) -> str | TerminalRepr:

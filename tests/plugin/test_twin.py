@@ -1,0 +1,209 @@
+"""The eager twin of a program: what is copied, and each difference that is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from pytest_reinplace import Program
+from pytest_reinplace.entry import Tolerance
+from pytest_reinplace.twin import TwinError, differences, leaves, twin
+
+
+def compare(program: Program, broken: Callable[..., Any] | None = None) -> list[str]:
+    """Run a program's twin eagerly and the original, or a ``broken`` stand-in, and compare."""
+    pair = twin(program)
+    eager = pair.after_eager(pair.eager.fn(*pair.eager.args, **pair.eager.kwargs))
+    compiled = pair.after_compiled((broken or program.fn)(*program.args, **program.kwargs))
+    return differences(eager, compiled, Tolerance())
+
+
+def update(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    x.add_(y)
+    return x * 2
+
+
+def pair() -> Program:
+    return Program(update, (torch.arange(4.0), torch.ones(4)))
+
+
+def test_the_same_function_has_no_differences() -> None:
+    assert compare(pair()) == []
+
+
+def test_wrong_results_are_found() -> None:
+    def wrong(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        x.add_(y)
+        return x * 3
+
+    (found,) = compare(pair(), wrong)
+    assert found.startswith("result: Tensor-likes are not close! Mismatched elements: 4 / 4")
+
+
+def test_wrong_final_inputs_are_found() -> None:
+    def wrong(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return (x + y) * 2
+
+    (found,) = compare(pair(), wrong)
+    assert found.startswith("args[0]: Tensor-likes are not close!")
+
+
+def test_an_input_that_must_not_be_written_is_found() -> None:
+    def wrong(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        x.add_(y)
+        result = x * 2
+        y.zero_()
+        return result
+
+    (found,) = compare(pair(), wrong)
+    assert found.startswith("args[1]: ")
+
+
+def test_leaked_sharing_is_found() -> None:
+    program = Program(lambda x: x.clone(), (torch.ones(3),))
+    assert compare(program, lambda x: x) == ["result shares storage with args[0] when compiled, but not in eager"]
+
+
+def test_lost_sharing_is_found() -> None:
+    program = Program(lambda x: x[1:], (torch.ones(3),))
+    assert compare(program, lambda x: x[1:].clone()) == [
+        "result shares storage with args[0] in eager, but not when compiled"
+    ]
+
+
+def test_sharing_between_results_is_compared() -> None:
+    def two(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x.clone(), x.clone()
+
+    def one(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return (copied := x.clone()), copied
+
+    (found,) = compare(Program(two, (torch.ones(3),)), one)
+    assert found == "result[1] shares storage with result[0] when compiled, but not in eager"
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        (lambda x: x.double(), "dtype"),
+        (lambda x: x[None].clone(), "shape"),
+        (lambda x: (x.clone(),), "result[0]: only the compiled program has it"),
+    ],
+)
+def test_other_dtype_shape_and_structure_are_found(broken: Callable[..., Any], message: str) -> None:
+    assert message in " ".join(compare(Program(lambda x: x.clone(), (torch.ones(3),)), broken))
+
+
+def test_numbers_are_compared() -> None:
+    assert compare(Program(lambda: {"n": 1}), lambda: {"n": 2}) == ["result['n']: eager gives 1, compiled 2"]
+
+
+def test_nan_equals_nan() -> None:
+    assert compare(Program(lambda x: x / x, (torch.zeros(2),))) == []
+
+
+def test_tolerance_is_respected() -> None:
+    program = Program(lambda x: x.clone(), (torch.ones(3),))
+    copied = twin(program)
+    eager = copied.after_eager(torch.ones(3))
+    compiled = copied.after_compiled(torch.full((3,), 1.01))
+    assert differences(eager, compiled, Tolerance(rtol=0.1)) == []
+    assert differences(eager, compiled, Tolerance(rtol=0.001)) != []
+
+
+class Counter(torch.nn.Module):
+    """A module with state of every kind."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(2))
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls.add_(1)
+        return x * self.weight
+
+
+def test_a_modules_state_is_copied_and_compared_by_name() -> None:
+    module = Counter()
+    program = Program(module, (torch.ones(2),))
+    assert compare(program) == []
+    assert module.calls == 1
+    found = compare(program, lambda x: x * module.weight)
+    assert [line.split(":")[0] for line in found] == ["fn.calls"]
+
+
+def test_a_bound_method_brings_its_object() -> None:
+    class Owner:
+        def __init__(self) -> None:
+            self.total = torch.zeros(2)
+
+        def add(self, x: torch.Tensor) -> None:
+            self.total += x
+
+    owner = Owner()
+    assert compare(Program(owner.add, (torch.ones(2),))) == []
+    assert owner.total.tolist() == [1, 1]
+    assert [line.split(":")[0] for line in compare(Program(owner.add, (torch.ones(2),)), lambda x: None)] == [
+        "fn.total"
+    ]
+
+
+def test_views_stay_views_in_the_copy() -> None:
+    base = torch.zeros(4)
+    copied = twin(Program(update, (base[:2], base[2:]), {"whole": base}))
+    assert copied.eager.args[0].untyped_storage().data_ptr() == copied.eager.kwargs["whole"].data_ptr()
+    assert copied.eager.args[0].data_ptr() != base.data_ptr()
+
+
+def test_gradients_are_copied_and_compared() -> None:
+    module = Counter()
+    module.weight.grad = torch.ones(2)
+    program = Program(module, (torch.ones(2),))
+    copied = twin(program)
+    assert copied.eager.fn.weight.grad.tolist() == [1, 1]
+    before = copied.after_eager(None)
+    module.weight.grad.zero_()
+    (found,) = differences(before, copied.after_compiled(None), Tolerance())
+    assert found.startswith("fn.weight.grad: ")
+
+
+def test_a_closure_over_tensors_is_refused() -> None:
+    cache = torch.zeros(2)
+    with pytest.raises(TwinError, match="closes over tensors"):
+        twin(Program(lambda x: cache.add_(x), (torch.ones(2),)))
+
+
+def test_a_closure_over_a_module_is_refused() -> None:
+    module = Counter()
+    with pytest.raises(TwinError, match="closes over tensors"):
+        twin(Program(lambda x: module(x), (torch.ones(2),)))
+
+
+def test_a_closure_over_numbers_is_fine() -> None:
+    factor = 3
+    assert compare(Program(lambda x: x * factor, (torch.ones(2),))) == []
+
+
+def test_parameters_that_share_storage_are_refused() -> None:
+    flat = torch.zeros(4)
+    parameters = [torch.nn.Parameter(flat[:2]), torch.nn.Parameter(flat[2:])]
+    with pytest.raises(TwinError, match="come out apart"):
+        twin(Program(lambda a: a[0] + a[1], (parameters,)))
+
+
+def test_what_cannot_be_copied_is_refused() -> None:
+    with pytest.raises(TwinError, match="cannot be copied"):
+        twin(Program(update, (torch.ones(2, requires_grad=True) * 2, torch.ones(2))))
+
+
+def test_leaves_walk_containers_objects_and_cycles() -> None:
+    class Box:
+        pass
+
+    box, x = Box(), torch.ones(1)
+    box.items, box.me, box.name = {"a": [x], 3: (1, 2.5)}, box, "text"  # type: ignore[attr-defined]
+    assert leaves(box, "box") == {"box.items['a'][0]": x, "box.items[3][0]": 1, "box.items[3][1]": 2.5}
