@@ -1,0 +1,132 @@
+"""Our passes inside the real Inductor: forward and backward, cold and warm cache, and what must not fail."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from pytest_reinplace.passes import ReinplacePass, Report, inductor, inductor_options, observe
+from pytest_reinplace.passes.inductor import clone_all
+from torch._dynamo.utils import counters
+from torch._inductor.utils import fresh_inductor_cache
+
+from .trace import arange, functional, ops
+
+
+@pytest.fixture
+def empty_cache() -> Iterator[None]:
+    torch._dynamo.reset()
+    counters.clear()
+    with fresh_inductor_cache():
+        yield
+    torch._dynamo.reset()
+
+
+def layer(cache: torch.Tensor, x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+    hidden = x * 2
+    ops.scale(hidden, x)
+    cache[i] = hidden[:2]
+    return hidden + cache.sum()
+
+
+def compiled(reports: list[Report], fn: Any, *args: Any, **more: Any) -> Any:
+    with observe(lambda report, _: reports.append(report)):
+        return torch.compile(fn, fullgraph=True, options={**inductor_options(), **more})(*args)
+
+
+def test_cold_and_warm_cache_and_a_changed_pass(empty_cache: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = torch.tensor([0, 3])
+    expected_cache = torch.zeros(5, 4)
+    expected = layer(expected_cache, arange(2, 4), index)
+    seen: list[Report] = []
+    for hits in (0, 1):
+        torch._dynamo.reset()
+        counters.clear()
+        cache = torch.zeros(5, 4)
+        result = compiled(seen, layer, cache, arange(2, 4), index)
+        assert counters["inductor"]["fxgraph_cache_hit"] == hits
+        torch.testing.assert_close(result, expected)
+        torch.testing.assert_close(cache, expected_cache)
+    assert len(seen) == 1 and seen[0].clones == []  # the warm run reused the cold run's graph
+    monkeypatch.setattr(inductor, "_fingerprint", lambda: "another source")
+    torch._dynamo.reset()
+    counters.clear()
+    compiled(seen, layer, torch.zeros(5, 4), arange(2, 4), index)
+    assert counters["inductor"]["fxgraph_cache_hit"] == 0 and len(seen) == 2
+
+
+def test_forward_and_backward(empty_cache: None) -> None:
+    def step(x: torch.Tensor, w: torch.Tensor, seen: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+        seen[0] = seen[0] * 0.9 + x.detach().mean(0)
+        hidden = torch.relu(x @ w)
+        picked = torch.index_put(hidden, (i,), x[i] * 3)
+        return (picked[:, 1:] * picked[:, :-1]).sum()
+
+    def run(fn: Any) -> list[torch.Tensor]:
+        x, w = arange(6, 4).div(10).requires_grad_(), arange(4, 4).div(7).requires_grad_()
+        seen = torch.zeros(2, 4)
+        fn(x, w, seen, torch.tensor([1, 4])).backward()
+        return [x.grad, w.grad, seen]  # type: ignore[list-item]
+
+    reports: list[Report] = []
+    expected = run(step)
+    with observe(lambda report, _: reports.append(report)):
+        actual = run(torch.compile(step, fullgraph=True, options=inductor_options()))
+    assert len(reports) == 2  # options reach the backward, which is compiled later
+    for a, b in zip(expected, actual, strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def test_a_graph_that_is_not_understood_clones_everything(caplog: pytest.LogCaptureFixture) -> None:
+    gm, _ = functional(layer, torch.zeros(5, 4), arange(2, 4), torch.tensor([0, 3]))
+    wrapper = next(n for n in gm.graph.nodes if "auto_functionalized" in str(n.target))
+    victim = next(n for n in gm.graph.nodes if n.target is torch.ops.aten.mul.Tensor)
+    del victim.meta["val"]
+    before = str(gm.graph)
+    with caplog.at_level(logging.WARNING):
+        report = ReinplacePass().apply(gm.graph)
+    assert str(gm.graph) == before and report.outcomes == ()
+    assert "mul" in caplog.text and 'meta["val"]' in caplog.text
+    assert wrapper.meta["only_clone_these_tensors"] == [0]
+
+
+@pytest.mark.parametrize("v2", [False, True])
+def test_wrappers_that_are_left_are_marked(v2: bool) -> None:
+    """torch 2.11 clones nothing where the mark is missing."""
+
+    def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        ops.some([x, y], None)
+        return x + y
+
+    gm, _ = functional(program, arange(4), arange(4), v2=v2)
+    clone_all(gm.graph)
+    marks = [n.meta.get("only_clone_these_tensors") for n in gm.graph.nodes if "functionalized" in str(n.target)]
+    assert marks == ([[0, 1]] if v2 else [["xs"]])
+
+
+def test_v1_wrappers_through_inductor(empty_cache: None) -> None:
+    reports: list[Report] = []
+    index = torch.tensor([0, 3])
+    cache, expected_cache = torch.zeros(5, 4), torch.zeros(5, 4)
+    result = compiled(reports, layer, cache, arange(2, 4), index, enable_auto_functionalized_v2=False)
+    torch.testing.assert_close(result, layer(expected_cache, arange(2, 4), index))
+    torch.testing.assert_close(cache, expected_cache)
+    assert reports[0].clones == []
+
+
+def test_bytes_behind_a_dtype_view_are_not_written(empty_cache: None) -> None:
+    """Inductor runs a dtype view of another width as a kernel and would drop the second write."""
+
+    def program(x: torch.Tensor) -> None:
+        ops.scale(x.view(torch.int8), torch.ones(1, dtype=torch.int8))
+        x[0] = 5.0
+
+    x, expected = torch.ones(4, 4, dtype=torch.int32), torch.ones(4, 4, dtype=torch.int32)
+    program(expected)
+    reports: list[Report] = []
+    compiled(reports, program, x)
+    assert torch.equal(x, expected)
+    assert reports[0].clones
