@@ -168,3 +168,11 @@ def test_no_module_imports_itself_by_a_detour(folder: str) -> None:
         graph[own] = {e.module for e in imports_of(path) if e.early and e.module != own}
     # The face imports its modules, and they never import it: an edge to a package is one to its __init__.
     graphlib.TopologicalSorter(graph).prepare()
+
+
+@pytest.mark.parametrize("folder", PACKAGES)
+def test_the_architecture_says_what_every_module_knows(folder: str) -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    section = re.split(r"^##+ ", text.partition(f"### `{folder}/`")[2], maxsplit=1, flags=re.MULTILINE)[0]
+    named = set(re.findall(r"`(\w+)`", section))
+    assert {path.stem for path in modules(folder) if path.name != "__init__.py"} - named == set()
