@@ -24,7 +24,13 @@ class Training:
 def step(device: str, *, layers: int, hidden: int, intermediate: int) -> Program:
     """Return an update of all weights of ``layers`` layers, after one that made the moments."""
     torch.manual_seed(0)
-    shapes = [(hidden,), (3 * hidden, hidden), (hidden, hidden), (2 * intermediate, hidden), (hidden, intermediate)]
+    shapes = [
+        (hidden,),
+        (3 * hidden, hidden),
+        (hidden, hidden),
+        (2 * intermediate, hidden),
+        (hidden, intermediate),
+    ]
     parameters = [
         torch.nn.Parameter(torch.randn(shape, device=device)) for _ in range(layers) for shape in shapes
     ]

@@ -39,7 +39,9 @@ class Experts(torch.nn.Module):
 class Stack(torch.nn.Module):
     """Layers of experts with residual connections."""
 
-    def __init__(self, layers: int, experts: int, hidden: int, intermediate: int, top: int, capacity: int) -> None:
+    def __init__(
+        self, layers: int, experts: int, hidden: int, intermediate: int, top: int, capacity: int
+    ) -> None:
         super().__init__()
         self.layers = torch.nn.ModuleList(
             Experts(experts, hidden, intermediate, top, capacity) for _ in range(layers)

@@ -18,7 +18,9 @@ def register() -> torch.library.Library:
     torch.library.register_fake("pools::store", lambda pool, rows, slots: None, lib=library)
     library.define("attend(Tensor query, Tensor keys, Tensor values) -> Tensor")
     library.impl("attend", _attend, "CompositeExplicitAutograd")
-    torch.library.register_fake("pools::attend", lambda query, keys, values: query.new_empty(query.shape), lib=library)
+    torch.library.register_fake(
+        "pools::attend", lambda query, keys, values: query.new_empty(query.shape), lib=library
+    )
     return library
 
 

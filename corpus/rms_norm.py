@@ -40,9 +40,7 @@ class Stack(torch.nn.Module):
         return hidden
 
 
-def forward(
-    device: str, *, layers: int, hidden: int, intermediate: int, rows: int, dtype: str
-) -> Program:
+def forward(device: str, *, layers: int, hidden: int, intermediate: int, rows: int, dtype: str) -> Program:
     """Return ``layers`` blocks on ``rows`` tokens."""
     torch.manual_seed(0)
     with torch.device(device):

@@ -7,6 +7,7 @@ import dataclasses
 import torch
 
 from pytest_reinplace import Program
+
 from .serving_ops import register
 
 

@@ -10,9 +10,7 @@ NAMESPACE = "serving"
 
 _SCHEMAS = {
     "rms_norm": "(Tensor(a!) result, Tensor input, Tensor weight, float epsilon) -> ()",
-    "fused_add_rms_norm": (
-        "(Tensor(a!) input, Tensor(b!) residual, Tensor weight, float epsilon) -> ()"
-    ),
+    "fused_add_rms_norm": ("(Tensor(a!) input, Tensor(b!) residual, Tensor weight, float epsilon) -> ()"),
     "rotary_embedding": (
         "(Tensor positions, Tensor(a!) query, Tensor(b!)? key, int head_size, Tensor cos_sin_cache, "
         "bool is_neox) -> ()"
@@ -85,7 +83,10 @@ def _reshape_and_cache_flash(
     value_cache: torch.Tensor,
     slot_mapping: torch.Tensor,
 ) -> None:
-    """Write token ``i`` of ``(tokens, heads, size)`` into slot ``slot_mapping[i]`` of ``(blocks, block, heads, size)``."""
+    """Write token ``i`` of ``(tokens, heads, size)`` into slot ``slot_mapping[i]`` of the paged caches.
+
+    A cache is ``(blocks, block, heads, size)``; slots count through its blocks.
+    """
     block = key_cache.shape[1]
     where = slot_mapping // block, slot_mapping % block
     key_cache.index_put_(where, key)

@@ -251,6 +251,6 @@ def inductor_config(options: Mapping[str, Any]) -> Iterator[None]:
     config = private("torch._inductor.config")
     for name in options:
         if not hasattr(config, name):
-            raise ValueError(f"unknown Inductor option {name!r}{nearest(name, dir(config))}")
+            raise ValueError(f"unknown Inductor option {name!r}{nearest(name, config.get_config_copy())}")
     with config.patch(dict(options)):
         yield

@@ -94,9 +94,7 @@ class EntryItem(pytest.Item):
         if content:
             super().add_report_section(when, key, content)
 
-    def repr_failure(
-        self, excinfo: ExceptionInfo[BaseException], style: Any = None
-    ) -> str | TerminalRepr:
+    def repr_failure(self, excinfo: ExceptionInfo[BaseException], style: Any = None) -> str | TerminalRepr:
         """Show a verdict, or a wrong entry, as its text alone, and anything else as pytest does."""
         from .entry_run import BuilderError
         from .twin import TwinError

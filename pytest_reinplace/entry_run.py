@@ -65,9 +65,13 @@ def _call(fn: Callable[..., Any], program: Program, entry: Entry) -> Any:
         with torch.no_grad():
             return fn(*program.args, **program.kwargs)
     result = fn(*program.args, **program.kwargs)
-    parts = [leaf for leaf in leaves(result).values() if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
+    parts = [
+        leaf for leaf in leaves(result).values() if isinstance(leaf, torch.Tensor) and leaf.requires_grad
+    ]
     if not parts:
-        raise BuilderError(f"{entry.path}: grad is true, but no result of {entry.builder} requires a gradient")
+        raise BuilderError(
+            f"{entry.path}: grad is true, but no result of {entry.builder} requires a gradient"
+        )
     torch.stack([part.float().sum() for part in parts]).sum().backward()
     return result
 

@@ -107,15 +107,15 @@ def _pairs(program: Program, memo: dict[int, Any]) -> Iterator[tuple[str, torch.
 
     owner = getattr(program.fn, "__self__", program.fn)
     named = {"fn": owner, "args": program.args, "kwargs": dict(program.kwargs)}
-    paths = {id(tensor): path for root, value in named.items() for path, tensor in leaves(value, root).items()}
+    paths = {
+        id(tensor): path for root, value in named.items() for path, tensor in leaves(value, root).items()
+    }
     for number, original in enumerate(memo.get(id(memo), ())):
         if isinstance(original, torch.Tensor):
             yield paths.get(id(original), f"state #{number}"), original, memo[id(original)]
 
 
-def _copy_gradients(
-    pairs: tuple[tuple[str, torch.Tensor, torch.Tensor], ...], memo: dict[int, Any]
-) -> None:
+def _copy_gradients(pairs: tuple[tuple[str, torch.Tensor, torch.Tensor], ...], memo: dict[int, Any]) -> None:
     """Give copied parameters their gradients, which copying a parameter drops."""
     for _, original, copied in pairs:
         if original.is_leaf and original.grad is not None and copied.grad is None:

@@ -1,6 +1,5 @@
 """Triton kernels for the tests, in a module whose annotations are strings (the interpreter's weak spot)."""
 
-# ruff: noqa: N803
 from __future__ import annotations
 
 import triton

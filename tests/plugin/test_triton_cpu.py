@@ -14,9 +14,9 @@ pytest.importorskip("triton")
 if torch.cuda.is_available():
     pytest.skip("Triton works on this machine by itself", allow_module_level=True)
 
-from pytest_reinplace import _triton, triton_cpu  # noqa: E402
+from pytest_reinplace import _triton, triton_cpu
 
-from . import kernels  # noqa: E402
+from . import kernels
 
 
 def add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -199,5 +199,7 @@ def test_a_gpu_switches_everything_off(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_missing_private_name_says_which() -> None:
-    with pytest.raises(_triton.TritonSeamError, match=r"expected triton\.runtime\.jit\.Gone\.deeper, found none"):
+    with pytest.raises(
+        _triton.TritonSeamError, match=r"expected triton\.runtime\.jit\.Gone\.deeper, found none"
+    ):
         _triton.private("triton.runtime.jit", "Gone.deeper")

@@ -64,7 +64,9 @@ def test_an_input_that_must_not_be_written_is_found() -> None:
 
 def test_leaked_sharing_is_found() -> None:
     program = Program(lambda x: x.clone(), (torch.ones(3),))
-    assert compare(program, lambda x: x) == ["result shares storage with args[0] when compiled, but not in eager"]
+    assert compare(program, lambda x: x) == [
+        "result shares storage with args[0] when compiled, but not in eager"
+    ]
 
 
 def test_lost_sharing_is_found() -> None:

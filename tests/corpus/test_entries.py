@@ -1,0 +1,65 @@
+"""The entries of the corpus: complete, buildable on each device, and as expected on the CPU."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+from pathlib import Path
+
+import pytest
+
+import pytest_reinplace.corpus
+from pytest_reinplace import Program
+from pytest_reinplace.entry import SUFFIX, Entry, load
+from pytest_reinplace.entry_run import build, run
+
+FOLDER = Path(pytest_reinplace.corpus.__file__).parent
+ENTRIES = {path.name.removesuffix(SUFFIX): load(path) for path in sorted(FOLDER.glob(f"*{SUFFIX}"))}
+
+
+@pytest.fixture(params=ENTRIES)
+def entry(request: pytest.FixtureRequest) -> Entry:
+    found = ENTRIES[request.param]
+    for package in found.requires:
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"package {package!r} is not installed")
+    return found
+
+
+def test_the_corpus_has_the_families_it_names() -> None:
+    assert set(ENTRIES) >= {
+        "adamw-foreach", "llama-decode", "moe-permute", "ring-buffer", "serving-v1", "serving-v2",
+        "shared-pools", "triton-rms-norm",
+    }  # fmt: skip
+
+
+def test_an_entry_says_what_it_is_and_where_it_comes_from(entry: Entry) -> None:
+    assert entry.description
+    assert entry.source.startswith("https://")
+    assert entry.tags
+    assert entry.name == entry.path.name.removesuffix(SUFFIX)
+
+
+def test_an_entry_has_presets_and_clone_lists_for_all(entry: Entry) -> None:
+    for device in ("cpu", "cuda"):
+        assert {"exact", "inductor"} <= set(entry.presets[device].clones)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_builder_takes_the_arguments_of_each_preset(entry: Entry, device: str) -> None:
+    module, name = entry.builder.split(":")
+    builder = getattr(importlib.import_module(module), name)
+    inspect.signature(builder).bind(device=device, **entry.presets[device].args)
+
+
+def test_a_builder_returns_fresh_programs(entry: Entry) -> None:
+    first, second = (build(entry, entry.presets["cpu"]) for _ in range(2))
+    assert isinstance(first, Program)
+    assert first.fn is not second.fn
+
+
+@pytest.mark.parametrize("pass_name", ["exact", "inductor"])
+def test_an_entry_is_as_expected_on_the_cpu(entry: Entry, pass_name: str) -> None:
+    verdict = run(entry, entry.presets["cpu"], pass_name, "graph", FOLDER)
+    assert not verdict.problems(), str(verdict)

@@ -1,0 +1,248 @@
+"""Corpus entries of a downstream project: collected, passed, failed, skipped, and wrong ones refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pytest_reinplace.entry import SUFFIX, load
+from pytest_reinplace.entry_run import run
+
+BUILDERS = """
+import torch
+from pytest_reinplace import Program
+
+def write(x, index, value):
+    x[index] = value
+    return x.sum()
+
+def read_old(x, index, value):
+    new = x.index_put((index,), value)
+    return new, x.sum()
+
+def update(device, size=8):
+    return Program(write, (torch.zeros(size, device=device), torch.tensor([1, 3]), torch.ones(2)))
+
+def keep(device):
+    return Program(read_old, (torch.zeros(8, device=device), torch.tensor([1, 3]), torch.ones(2)))
+
+def add(device):
+    return Program(lambda x: x + 1, (torch.zeros(8, device=device),))
+
+def train(device):
+    return Program(torch.nn.Linear(2, 2), (torch.ones(2, 2),))
+
+def nothing(device):
+    return 3
+
+def raising(device):
+    raise OSError("no such checkpoint")
+
+def break_values(gm):
+    graph = getattr(gm, "graph", gm)
+    for node in list(graph.nodes):
+        if node.target is torch.ops.aten.sum.default:
+            with graph.inserting_after(node):
+                new = graph.call_function(torch.ops.aten.add.Tensor, (node, 1))
+            new.meta.update(node.meta)
+            node.replace_all_uses_with(new, delete_user_cb=lambda user: user is not new)
+"""
+
+ENTRY = "builder: builders:update\nclones: {exact: []}\n"
+
+
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Compile once outside: pytester forgets modules imported inside, and torch cannot bear that."""
+    folder = tmp_path_factory.mktemp("warm")
+    (folder / "warm_builders.py").write_text(BUILDERS)
+    path = folder / f"warm{SUFFIX}"
+    path.write_text("builder: warm_builders:update\nclones: {exact: []}\n")
+    entry = load(path)
+    for name in ("exact",):
+        assert run(entry, entry.presets["cpu"], name, "graph", folder).problems() == []
+
+
+@pytest.fixture
+def project(warm: None, pytester: pytest.Pytester) -> pytest.Pytester:
+    """Return a project with builders beside its entries."""
+    pytester.makepyfile(builders=BUILDERS)
+    pytester.makepyprojecttoml("[tool.pytest.ini_options]\naddopts = '--import-mode=importlib'\n")
+    return pytester
+
+
+def write(project: pytest.Pytester, text: str, name: str = "model") -> None:
+    (project.path / f"{name}.reinplace.yaml").write_text(text)
+
+
+def test_an_entry_as_expected_passes(project: pytest.Pytester) -> None:
+    write(project, ENTRY)
+    result = project.runpytest("-v")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["model.reinplace.yaml::model PASSED*"])
+
+
+def test_other_yaml_files_are_left_alone(project: pytest.Pytester) -> None:
+    (project.path / "config.yaml").write_text("a: [")
+    (project.path / "reinplace.yaml").write_text("a: [")
+    assert project.runpytest().ret == pytest.ExitCode.NO_TESTS_COLLECTED
+
+
+def test_an_unexpected_clone_fails_with_reason_and_line(project: pytest.Pytester) -> None:
+    write(project, "builder: builders:keep\nclones: {exact: []}\n")
+    result = project.runpytest()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "model on cpu, pass exact, backend graph: 1 problem(s)",
+            "  unexpected clone: aten::index_put.self",
+            "clones:",
+            "  aten::index_put.self: cloned, 32 B at *builders.py:9: *",
+            "expected clones.exact in *model.reinplace.yaml:",
+            "  []",
+            "came:",
+            "  ['aten::index_put.self']",
+        ]
+    )
+    result.stdout.no_fnmatch_line("*Traceback*")
+    result.stdout.no_fnmatch_line("*torch.__trace*")
+
+
+def test_the_same_clone_passes_when_it_is_expected(project: pytest.Pytester) -> None:
+    write(project, "builder: builders:keep\nclones: {exact: ['aten::index_put.self']}\n")
+    project.runpytest().assert_outcomes(passed=1)
+
+
+def test_an_expected_clone_that_is_gone_fails(project: pytest.Pytester) -> None:
+    write(project, "builder: builders:update\nclones: {exact: ['aten::index_put.self']}\n")
+    result = project.runpytest()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["  expected as a clone, but in place: aten::index_put.self"])
+
+
+def test_wrong_values_come_first(project: pytest.Pytester) -> None:
+    write(project, "builder: builders:update\nclones: {'builders:break_values': ['aten::clone.self']}\n")
+    result = project.runpytest("--reinplace-pass=builders:break_values")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["model on cpu, pass builders:break_values*", "  result: *", "  expected *"])
+
+
+def test_a_pass_without_expectation_is_only_checked_for_values(project: pytest.Pytester) -> None:
+    write(project, "builder: builders:update\nclones: {inductor: ['wrong::label']}\n")
+    project.runpytest().assert_outcomes(passed=1)
+
+
+def test_the_pass_option_selects_the_expectation(project: pytest.Pytester) -> None:
+    write(project, "builder: builders:update\nclones: {exact: [wrong], inductor: []}\n")
+    project.runpytest("--reinplace-pass=inductor").assert_outcomes(passed=1)
+    project.runpytest("--reinplace-pass=exact").assert_outcomes(failed=1)
+
+
+def test_a_program_without_candidates_fails(project: pytest.Pytester) -> None:
+    write(project, "builder: builders:add\nclones: {exact: []}\n")
+    result = project.runpytest()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["  no compiled graph holds a candidate, so the pass was not exercised"])
+
+
+def test_a_missing_package_skips_by_name(project: pytest.Pytester) -> None:
+    write(project, ENTRY + "requires: [torch, no_such_package.part]\n")
+    result = project.runpytest("-rs")
+    result.assert_outcomes(skipped=1)
+    result.stdout.fnmatch_lines(["*package 'no_such_package.part' is not installed*"])
+
+
+def test_a_missing_preset_skips_by_name(project: pytest.Pytester) -> None:
+    write(project, ENTRY + "presets: {cuda: {}}\n")
+    result = project.runpytest("-rs")
+    result.assert_outcomes(skipped=1)
+    result.stdout.fnmatch_lines(["*no preset for cpu, only for cuda*"])
+
+
+def test_tags_select(project: pytest.Pytester) -> None:
+    write(project, ENTRY + "tags: [cache]\n", "one")
+    write(project, ENTRY, "two")
+    project.runpytest("-k", "cache").assert_outcomes(passed=1, deselected=1)
+
+
+def test_a_wrong_entry_is_a_collection_error_with_file_and_line(project: pytest.Pytester) -> None:
+    write(project, ENTRY + "tag: [a]\n", "bad")
+    write(project, ENTRY, "good")
+    result = project.runpytest()
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["*bad.reinplace.yaml:3: unknown key 'tag': did you mean 'tags'?"])
+    result.stdout.no_fnmatch_line("*Traceback*")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("builder: nowhere:f", "builder 'nowhere:f' cannot be imported: No module named 'nowhere'"),
+        ("builder: builders:f", "*module 'builders' has no attribute 'f'*"),
+        ("builder: builders:BUILDERS.x", "*has no attribute 'BUILDERS'*"),
+        ("builder: builders:nothing", "*to return a pytest_reinplace.Program, got int"),
+        ("builder: builders:update\nargs: {sise: 3}", "*does not take the arguments*'sise'*"),
+        ("builder: builders:update\noptions: {max_fusion_sise: 3}", "*unknown Inductor option*did you mean*"),
+    ],
+)
+def test_a_wrong_builder_is_explained(project: pytest.Pytester, text: str, message: str) -> None:
+    write(project, text + "\nclones: {exact: []}\n")
+    result = project.runpytest()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([f"*model.reinplace.yaml: *{message}*"])
+    result.stdout.no_fnmatch_line("*Traceback*")
+
+
+def test_an_error_in_a_builder_keeps_its_traceback(project: pytest.Pytester) -> None:
+    write(project, "builder: builders:raising\nclones: {exact: []}\n")
+    result = project.runpytest()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*no such checkpoint*", "*builders.py*"])
+
+
+def test_grad_without_a_result_that_requires_it_is_explained(project: pytest.Pytester) -> None:
+    write(project, ENTRY + "grad: true\n")
+    result = project.runpytest()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*grad is true, but no result of builders:update requires a gradient*"])
+
+
+def test_options_reach_inductor(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        observed="""
+        import torch
+        from pytest_reinplace import Program
+        from torch._inductor import config
+
+        def step(x, index, value):
+            x[index] = value
+            return x * (2 if config.enable_auto_functionalized_v2 else 3)
+
+        def build(device):
+            return Program(step, (torch.ones(4), torch.tensor([0]), torch.ones(1)))
+        """
+    )
+    write(project, "builder: observed:build\nclones: {exact: []}\n", "same")
+    write(
+        project,
+        "builder: observed:build\nclones: {exact: []}\noptions: {enable_auto_functionalized_v2: false}\n",
+    )
+    project.runpytest("-k", "same").assert_outcomes(passed=1, deselected=1)
+    project.runpytest("-k", "not same").assert_outcomes(failed=1, deselected=1)
+
+
+def test_reports_travel_as_user_properties(project: pytest.Pytester) -> None:
+    project.makeconftest(
+        """
+        def pytest_runtest_logreport(report):
+            if report.when == "call":
+                print("PROPERTY", dict(report.user_properties)["reinplace"])
+        """
+    )
+    write(project, "builder: builders:keep\nclones: {exact: []}\n")
+    result = project.runpytest("-s")
+    (line,) = [line for line in result.outlines if "PROPERTY" in line]
+    (report,) = json.loads(line.split("PROPERTY", 1)[1])
+    assert report["clones"] == ["aten::index_put.self"]
+    assert report["clone_bytes"] == 32
