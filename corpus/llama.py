@@ -33,7 +33,6 @@ def decode_step(
         num_key_value_heads=kv_heads,
         vocab_size=vocab,
         max_position_embeddings=cache_length,
-        attn_implementation="sdpa",
     )
     with torch.device(device):
         model = LlamaForCausalLM(config).to(getattr(torch, dtype)).eval()

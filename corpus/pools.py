@@ -49,7 +49,8 @@ class Attention(torch.nn.Module):
         query, key, value = self.qkv(tokens).unflatten(-1, (3, self.heads, -1)).unbind(1)
         torch.ops.pools.store(keys, key, slots)
         torch.ops.pools.store(values, value, slots)
-        return self.output(torch.ops.pools.attend(query, keys, values).flatten(1))
+        output: torch.Tensor = self.output(torch.ops.pools.attend(query, keys, values).flatten(1))
+        return output
 
 
 class Stack(torch.nn.Module):

@@ -23,7 +23,8 @@ class Block(torch.nn.Module):
         rows, width = hidden.shape
         block = 1 << (width - 1).bit_length()
         add_rms_norm[(rows,)](hidden, residual, self.weight, width, 1e-5, BLOCK=block)
-        return self.down(torch.nn.functional.silu(self.up(hidden)))
+        output: torch.Tensor = self.down(torch.nn.functional.silu(self.up(hidden)))
+        return output
 
 
 class Stack(torch.nn.Module):

@@ -98,7 +98,8 @@ class Decoder(torch.nn.Module):
 
     def forward(self, tokens: torch.Tensor, step: Step) -> torch.Tensor:
         """Return the hidden states of the last layer for ``(tokens,)``."""
-        hidden, residual = self.embedding(tokens), None
+        hidden: torch.Tensor = self.embedding(tokens)
+        residual: torch.Tensor | None = None
         for layer in self.layers:
             hidden, residual = layer(hidden, residual, self.rope, step)
         torch.ops.serving.fused_add_rms_norm(hidden, residual, self.norm, 1e-5)

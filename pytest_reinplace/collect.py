@@ -30,7 +30,7 @@ def collect_file(file_path: Path, parent: pytest.Collector) -> EntryFile | None:
     """Return the collector of a corpus entry, ``None`` for any other file."""
     if not file_path.name.endswith(SUFFIX):
         return None
-    return EntryFile.from_parent(parent, path=file_path)  # type: ignore[no-any-return]
+    return EntryFile.from_parent(parent, path=file_path)
 
 
 class EntryFile(pytest.File):
@@ -41,7 +41,7 @@ class EntryFile(pytest.File):
         entry = load(self.path)
         yield EntryItem.from_parent(self, name=entry.name, entry=entry)
 
-    def repr_failure(self, excinfo: ExceptionInfo[BaseException]) -> str | TerminalRepr:
+    def repr_failure(self, excinfo: ExceptionInfo[BaseException], style: Any = None) -> str | TerminalRepr:
         """Show a wrong entry as its message alone."""
         if isinstance(excinfo.value, EntryError):
             return str(excinfo.value)

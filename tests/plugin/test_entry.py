@@ -104,10 +104,10 @@ WRONG = {
     "missing builder": ("\n\nclones: {}\n", 3, "missing key 'builder'"),
     "missing clones": ("builder: a:b\n", 1, "missing key 'clones'"),
     "duplicate key": (
-        "builder: a:b\nclones: {exact: []}\nbuilder: a:c\n", 3, "duplicate key 'builder'; it is already on line",
+        "builder: a:b\nclones: {exact: []}\nbuilder: a:c\n", 3, "'builder'; it is already on line",
     ),
     "duplicate nested key": (
-        "builder: a:b\nclones:\n  exact: []\n  exact: []\n", 4, "duplicate key 'exact'; it is already on line",
+        "builder: a:b\nclones:\n  exact: []\n  exact: []\n", 4, "'exact'; it is already on line",
     ),
     "builder without function": ("builder: a.b\nclones: {}\n", 1, "'package.module:function', got str 'a.b'"),
     "builder that is code": ("builder: 'a:b()'\nclones: {}\n", 1, "got str 'a:b()'"),
