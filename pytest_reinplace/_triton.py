@@ -196,12 +196,15 @@ def language_patched() -> Iterator[None]:
     set of names, and undone in reverse order.
     """
     interpreter = private("triton.runtime.interpreter")
+    tensor_type = private("triton.language", "tensor")
     scopes: dict[int, Any] = {}
 
     def patch_once(function: Any) -> Any:
         names = id(function.__globals__)
         if names not in scopes:
             scopes[names] = patch_language(function)
+            # Triton 3.6 turns an array of one element into a number in a way that numpy 2.4 refuses.
+            scopes[names].set_attr(tensor_type, "__index__", lambda tensor: int(tensor.handle.data.item()))
         return _NothingToRestore()
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
