@@ -33,7 +33,9 @@ class Draws:
 
     def below(self, count: int) -> int:
         """Choose a number of ``range(count)``."""
-        value = self._below(count) if count > 1 else 0
+        if count <= 1:
+            return 0
+        value = self._below(count)
         self.taken.append(value)
         return value
 

@@ -185,7 +185,9 @@ def _short(value: Any) -> str:
 
 def _bits(tensor: torch.Tensor) -> torch.Tensor:
     """Return the elements' bytes, one row per element."""
-    flat = tensor.detach().clone(memory_format=torch.contiguous_format).resolve_conj().resolve_neg().reshape(-1)
+    flat = (
+        tensor.detach().clone(memory_format=torch.contiguous_format).resolve_conj().resolve_neg().reshape(-1)
+    )
     return flat.view(torch.uint8).reshape(flat.numel(), -1)
 
 

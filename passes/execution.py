@@ -25,7 +25,7 @@ class RunError(ReinplaceError):
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield ``(path, leaf)`` of nested lists, tuples and dicts; the path of element 1 of 0 is ``"[0][1]"``."""
+    """Yield ``(path, leaf)`` of nested lists, tuples and dicts; a path looks like ``"[0][1]"``."""
     if isinstance(value, dict):
         for key, item in value.items():
             yield from leaves(item, f"{path}[{key!r}]")

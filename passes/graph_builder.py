@@ -143,7 +143,7 @@ def _encoded(prefix: str, pair: tuple[Node, Node] | None, bases: list[Node]) -> 
     if len(dims) == 1 and whole.stride() == part.stride():
         distance = part.storage_offset() - whole.storage_offset()
         start, rest = divmod(distance, whole.stride(dims[0]) or 1)
-        if not rest and 0 <= start and start + part.shape[dims[0]] <= whole.shape[dims[0]]:
+        if not rest and start >= 0 and start + part.shape[dims[0]] <= whole.shape[dims[0]]:
             end = start + part.shape[dims[0]]
             values = {"slice_dim": dims[0], "slice_start": start, "slice_end": end}
             return {**found, **{f"{prefix}_{k}": v for k, v in values.items()}}

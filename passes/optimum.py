@@ -13,7 +13,8 @@ from torch.fx import GraphModule, Node
 from . import _torch
 from .errors import ReinplaceError
 from .execution import leaves
-from .simulation import Choice, Simulation, slots
+from .simulation import Choice, Illegal, Simulation
+from .slots import slots
 
 aten = torch.ops.aten
 
@@ -26,7 +27,8 @@ def minimum_clone_bytes(
     """Return the fewest bytes that a legal rewrite of the graph copies on these inputs.
 
     Every subset of the candidates is forced in place and run on real tensors, cheapest copies first, and
-    the contract of :func:`assert_equivalent` decides whether it is legal. Counted are: the bytes of each
+    it is legal when every node computes what it does as written and the contract of
+    :func:`assert_equivalent` holds at the end. Counted are: the bytes of each
     candidate that is copied; of each operand copied instead, so that its node may write; of each
     ``copy_`` into an input that remains; of each output copied so that it shares nothing. The order of
     the nodes stays as it is. Mutable operators must be adversarial, or luck makes a choice look legal.
@@ -46,33 +48,58 @@ def minimum_clone_bytes(
             f"expected a graph with at most {_LIMIT} candidates, got {count}: the search tries all subsets; "
             "use assert_equivalent for larger graphs"
         )
+    choices = sorted([*simulation.candidates, *simulation.operands], key=lambda c: c.nbytes)
     best = math.inf if below is None else below
-    for price, copied in _cheapest_first([*simulation.candidates, *simulation.operands]):
+    barred = _Barred(choices, functional_gm)
+    for price, bits in _cheapest_first([c.nbytes for c in choices]):
         if price >= best:
             break
-        cost = simulation.cost(copied)
-        if cost is not None and cost < best:
-            best = cost
+        if bits in barred:
+            continue
+        try:
+            cost = simulation.cost(frozenset(c for i, c in enumerate(choices) if bits >> i & 1))
+        except Illegal as error:
+            barred.add(bits, error.node)
+        else:
+            best = min(best, cost)
     assert best < math.inf, "copying everything is always legal"
     return int(best)
 
 
-def _cheapest_first(choices: list[Choice]) -> Iterator[tuple[int, frozenset[Choice]]]:
-    """Yield every subset with the sum of its bytes, in the order of that sum."""
-    ordered = sorted(choices, key=lambda c: c.nbytes)
-    yield 0, frozenset()
-    if not ordered:
+class _Barred:
+    """Subsets known to be illegal: what a node computes depends on the choices made up to it alone."""
+
+    def __init__(self, choices: list[Choice], gm: GraphModule) -> None:
+        time = {node: i for i, node in enumerate(gm.graph.nodes)}
+        self._until = {
+            node: sum(1 << i for i, c in enumerate(choices) if time[c.node] <= at)
+            for node, at in time.items()
+        }
+        self._found: dict[int, set[int]] = {}
+
+    def add(self, bits: int, node: Node | None) -> None:
+        if node is not None:
+            mask = self._until[node]
+            self._found.setdefault(mask, set()).add(bits & mask)
+
+    def __contains__(self, bits: int) -> bool:
+        return any(bits & mask in found for mask, found in self._found.items())
+
+
+def _cheapest_first(sizes: list[int]) -> Iterator[tuple[int, int]]:
+    """Yield the sum and the bits of every subset of ascending ``sizes``, in the order of the sums."""
+    yield 0, 0
+    if not sizes:
         return
     # Each subset but the first has one parent: its last element was appended, or moved on by one place.
-    heap: list[tuple[int, tuple[int, ...]]] = [(ordered[0].nbytes, (0,))]
+    heap = [(sizes[0], 1, 0)]
     while heap:
-        price, subset = heapq.heappop(heap)
-        yield price, frozenset(ordered[i] for i in subset)
-        last = subset[-1]
-        if last + 1 < len(ordered):
-            more = ordered[last + 1].nbytes
-            heapq.heappush(heap, (price + more, (*subset, last + 1)))
-            heapq.heappush(heap, (price - ordered[last].nbytes + more, (*subset[:-1], last + 1)))
+        price, bits, last = heapq.heappop(heap)
+        yield price, bits
+        if last + 1 < len(sizes):
+            more, bit = sizes[last + 1], 1 << (last + 1)
+            heapq.heappush(heap, (price + more, bits | bit, last + 1))
+            heapq.heappush(heap, (price - sizes[last] + more, bits ^ (1 << last) | bit, last + 1))
 
 
 def copied_bytes(gm: GraphModule, functional_gm: GraphModule | None = None) -> int:

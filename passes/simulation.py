@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -19,20 +20,17 @@ from torch.fx.node import map_arg
 from . import _torch
 from .equivalence import Effects, difference, effects
 from .execution import address, attributes, cloned, leaves
+from .slots import INDEX_PUTS, SCATTERS, mutable, nbytes, others, read_arguments, result_of, slots
 
 aten = torch.ops.aten
 
-_SCATTERS = {
-    aten.slice_scatter.default: aten.slice.Tensor,
-    aten.select_scatter.default: aten.select.int,
-    aten.diagonal_scatter.default: aten.diagonal.default,
-    aten.as_strided_scatter.default: aten.as_strided.default,
-}
-_INDEX_PUTS = (aten.index_put.default, aten._unsafe_index_put.default)
-
 
 class Illegal(Exception):
-    """A choice that no rewrite may make: a copy onto bytes that it is still reading."""
+    """A choice that no rewrite may make; ``node`` is the first node that shows it, ``None`` for the end."""
+
+    def __init__(self, node: Node | None = None) -> None:
+        super().__init__()
+        self.node = node
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -91,95 +89,35 @@ class Simulation:
                 if root(address(value)) in written:
                     yield Choice(node, ("copy of", i), nbytes(value))
             for (slot, operand), key in zip(slots(node), written, strict=True):
-                result = _result(self.spec[node], node, slot)
+                result = result_of(self.spec[node], node, slot)
                 if address(result) != key:
                     owner[address(result)] = root(address(self.spec[operand]))
 
-    def cost(self, copied: frozenset[Choice]) -> int | None:
-        """Return the bytes copied when exactly ``copied`` is copied, ``None`` when that is illegal."""
+    def cost(self, copied: frozenset[Choice]) -> int:
+        """Return the bytes copied when exactly ``copied`` is copied.
+
+        Raises:
+            Illegal: a node computes something else than as written, or the contract is broken at the end.
+        """
         run = _Run(self, copied)
-        try:
-            actual = run.effects()
-        except (Illegal, RuntimeError, IndexError, ValueError, TypeError):
-            return None
+        actual = run.effects()
         shares = _unshared(self.expected, actual, _output_nodes(self.gm))
         if shares is None or difference(self.expected, shares[1]) is not None:
-            return None
+            raise Illegal
         return sum(c.nbytes for c in copied) + run.written_back + shares[0]
-
-
-def slots(node: Node) -> list[tuple[Any, Node]]:
-    """Return ``(slot, operand)`` of each candidate of a node."""
-    if node.op != "call_function":
-        return []
-    if node.target in _SCATTERS or node.target in _INDEX_PUTS or node.target is aten.clone.default:
-        return [(0, node.args[0])] if isinstance(node.args[0], Node) else []
-    if node.target is _torch.hop("auto_functionalized"):
-        return list(_v1_slots(node))
-    if node.target is _torch.hop("auto_functionalized_v2"):
-        return list(enumerate(node.kwargs["_all_bases"]))  # type: ignore[arg-type]
-    if node.target is _torch.hop("triton_kernel_wrapper_functional"):
-        given: Any = node.kwargs["kwargs"]
-        return [(name, given[name]) for name in node.kwargs["tensors_to_clone"]]  # type: ignore[union-attr]
-    return []
-
-
-def _v1_slots(node: Node) -> Iterator[tuple[Any, Node]]:
-    for name in mutable(node.args[0]):
-        value = node.kwargs.get(name)
-        if isinstance(value, Node):
-            yield name, value
-        elif isinstance(value, list | tuple):
-            yield from (((name, i), item) for i, item in enumerate(value) if isinstance(item, Node))
-
-
-def mutable(op: Any) -> list[str]:
-    """Return the names of the arguments that an operator writes."""
-    return [a.name for a in op._schema.arguments if a.alias_info is not None and a.alias_info.is_write]
-
-
-def read_arguments(node: Node) -> Any:
-    """Return the arguments of a candidate's node that it only reads, nested as the node holds them."""
-    if not slots(node) or node.target is aten.clone.default:
-        return ()
-    if node.target in _SCATTERS or node.target in _INDEX_PUTS:
-        return node.args[1:]
-    if node.target is _torch.hop("triton_kernel_wrapper_functional"):
-        given, written = node.kwargs["kwargs"], node.kwargs["tensors_to_clone"]
-        return {k: v for k, v in given.items() if k not in written}  # type: ignore[operator, union-attr]
-    names = {"_all_bases", *mutable(node.args[0])}
-    return {k: v for k, v in node.kwargs.items() if k not in names}
-
-
-def others(node: Node) -> list[Node]:
-    """Return the operands of a candidate's node that it only reads, one for each position."""
-    found: list[Node] = []
-    map_arg(read_arguments(node), lambda n: found.append(n) or n)
-    return found
-
-
-def nbytes(value: Any) -> int:
-    """Return the bytes of a tensor's elements."""
-    return int(value.numel() * value.element_size())
-
-
-def _result(value: Any, node: Node, slot: Any) -> torch.Tensor:
-    """Return the result that belongs to a candidate."""
-    if isinstance(value, torch.Tensor):
-        return value
-    if isinstance(value, dict):
-        return value[slot]  # type: ignore[no-any-return]
-    if isinstance(slot, int):
-        return value[len(value) - len(node.kwargs["_all_bases"]) + slot]  # type: ignore[no-any-return, arg-type]
-    name, item = slot if isinstance(slot, tuple) else (slot, None)
-    names = mutable(node.args[0])
-    whole = value[len(value) - len(names) + names.index(name)]
-    return whole if item is None else whole[item]  # type: ignore[no-any-return]
 
 
 def copy_of(tensor: torch.Tensor) -> torch.Tensor:
     """Copy a tensor with its strides, its offset and the bytes between its elements."""
     return cloned([tensor])[0]  # type: ignore[no-any-return]
+
+
+def _equal(one: Any, two: Any) -> bool:
+    if not isinstance(one, torch.Tensor) or not isinstance(two, torch.Tensor):
+        return bool(one == two)
+    if one.is_floating_point():
+        return bool(torch.allclose(one, two, 0, 0, equal_nan=True))
+    return bool(torch.equal(one, two))
 
 
 def _overlap(one: torch.Tensor, two: torch.Tensor) -> bool:
@@ -202,6 +140,7 @@ class _Run:
     """One execution with one set of copies."""
 
     def __init__(self, simulation: Simulation, copied: frozenset[Choice]) -> None:
+        self.simulation = simulation
         self.gm = simulation.gm
         self.spec = simulation.spec
         self.inputs = simulation.inputs
@@ -209,12 +148,22 @@ class _Run:
         self.copied = {(c.node, c.slot) for c in copied}
         self.env: dict[Node, Any] = {}
         self.written_back = 0
+        self.kept: list[tuple[torch.Tensor, torch.Tensor]] = []
 
     def effects(self) -> Effects:
         own = attributes(self.gm)
         copies = cloned([*self.inputs, *own.values()])
         attrs = dict(zip(own, copies[len(self.inputs) :], strict=True))
         given, outputs = iter(copies), None
+        written = {
+            address(self.spec[n.args[0]]) for n in self.gm.graph.nodes if n.target is aten.copy_.default
+        }
+        originals = [v for _, v in self.simulation.expected.inputs]
+        self.kept = [
+            (mine, theirs)
+            for mine, theirs in zip(copies, originals, strict=True)
+            if isinstance(mine, torch.Tensor) and address(theirs) not in written
+        ]
         with torch.no_grad():
             for node in self.gm.graph.nodes:
                 if node.op == "placeholder":
@@ -224,9 +173,35 @@ class _Run:
                 elif node.op == "output":
                     outputs = map_arg(node.args[0], self.env.__getitem__)
                 else:
-                    self.env[node] = self._node(node)
+                    self.env[node] = self._checked(node)
         named = [(f"output {i}", value) for i, (_, value) in enumerate(leaves(outputs))]
         return Effects(named, list(zip(self.names, copies, strict=True)))
+
+    def _checked(self, node: Node) -> Any:
+        """Run a node, and see that it computes what it does as written."""
+        try:
+            value = self._node(node)
+        except (Illegal, RuntimeError, IndexError, ValueError, TypeError):
+            raise Illegal(node) from None
+        if not self._is_view(node):
+            pairs = zip(leaves(self.spec[node]), leaves(value), strict=True)
+            if not all(_equal(was, now) for (_, was), (_, now) in pairs):
+                raise Illegal(node)
+        if any(not torch.equal(t, before) for t, before in self.kept):
+            raise Illegal(node)
+        return value
+
+    def _is_view(self, node: Node) -> bool:
+        """Return whether a node hands on bytes that others made, which nobody need read now."""
+        if slots(node):
+            return False
+        given = {
+            address(self.spec[n]) for n in node.all_input_nodes if isinstance(self.spec[n], torch.Tensor)
+        }
+        value = self.spec[node]
+        return node.target is operator.getitem or any(
+            isinstance(v, torch.Tensor) and address(v) in given for _, v in leaves(value)
+        )
 
     def _node(self, node: Node) -> Any:
         args, kwargs = map_arg((node.args, dict(node.kwargs)), self.env.__getitem__)
@@ -239,7 +214,7 @@ class _Run:
         read = map_arg(read_arguments(node), self._made_room(node))
         if node.target is aten.clone.default:
             return self._clone(node, args, kwargs)
-        if node.target in _SCATTERS or node.target in _INDEX_PUTS:
+        if node.target in SCATTERS or node.target in INDEX_PUTS:
             return self._operator(node, (args[0], *read), kwargs)
         if node.target is _torch.hop("triton_kernel_wrapper_functional"):
             return self._triton(node, {**kwargs, "kwargs": {**kwargs["kwargs"], **read}})
@@ -281,7 +256,7 @@ class _Run:
         copied = (node, 0) in self.copied
         if copied and node.target is not aten.as_strided_scatter.default:
             return node.target(*args, **kwargs)  # type: ignore[no-any-return, operator]
-        if node.target in _INDEX_PUTS:
+        if node.target in INDEX_PUTS:
             read = [v for _, v in leaves(args[1:]) if isinstance(v, torch.Tensor)]
             if any(_overlap(base, value) for value in read):
                 raise Illegal
@@ -295,7 +270,7 @@ class _Run:
         source, where = args[1], list(args[2:])
         if node.target is aten.as_strided_scatter.default and len(where) > 2 and where[2] is not None:
             where[2] += base.storage_offset() - self.spec[node.args[0]].storage_offset()  # type: ignore[index]
-        view = _SCATTERS[node.target](base, *where, **kwargs)  # type: ignore[index]
+        view = SCATTERS[node.target](base, *where, **kwargs)  # type: ignore[index]
         if _same_bytes(view, source):
             return
         if _overlap(view, source):

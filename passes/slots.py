@@ -1,0 +1,94 @@
+"""What could be copied in a functional graph, read from its nodes alone: the oracle's own reading.
+
+Nothing here is shared with the analysis of the pass, so that one cannot hide an error of the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.fx import Node
+from torch.fx.node import map_arg
+
+from . import _torch
+
+aten = torch.ops.aten
+
+SCATTERS = {
+    aten.slice_scatter.default: aten.slice.Tensor,
+    aten.select_scatter.default: aten.select.int,
+    aten.diagonal_scatter.default: aten.diagonal.default,
+    aten.as_strided_scatter.default: aten.as_strided.default,
+}
+INDEX_PUTS = (aten.index_put.default, aten._unsafe_index_put.default)
+
+
+def slots(node: Node) -> list[tuple[Any, Node]]:
+    """Return ``(slot, operand)`` of each candidate of a node."""
+    if node.op != "call_function":
+        return []
+    if node.target in SCATTERS or node.target in INDEX_PUTS or node.target is aten.clone.default:
+        return [(0, node.args[0])] if isinstance(node.args[0], Node) else []
+    if node.target is _torch.hop("auto_functionalized"):
+        return list(_v1_slots(node))
+    if node.target is _torch.hop("auto_functionalized_v2"):
+        return list(enumerate(node.kwargs["_all_bases"]))  # type: ignore[arg-type]
+    if node.target is _torch.hop("triton_kernel_wrapper_functional"):
+        given: Any = node.kwargs["kwargs"]
+        return [(name, given[name]) for name in node.kwargs["tensors_to_clone"]]  # type: ignore[union-attr]
+    return []
+
+
+def _v1_slots(node: Node) -> Iterator[tuple[Any, Node]]:
+    for name in mutable(node.args[0]):
+        value = node.kwargs.get(name)
+        if isinstance(value, Node):
+            yield name, value
+        elif isinstance(value, list | tuple):
+            yield from (((name, i), item) for i, item in enumerate(value) if isinstance(item, Node))
+
+
+def mutable(op: Any) -> list[str]:
+    """Return the names of the arguments that an operator writes."""
+    return [a.name for a in op._schema.arguments if a.alias_info is not None and a.alias_info.is_write]
+
+
+def read_arguments(node: Node) -> Any:
+    """Return the arguments of a candidate's node that it only reads, nested as the node holds them."""
+    if not slots(node) or node.target is aten.clone.default:
+        return ()
+    if node.target in SCATTERS or node.target in INDEX_PUTS:
+        return node.args[1:]
+    if node.target is _torch.hop("triton_kernel_wrapper_functional"):
+        given, written = node.kwargs["kwargs"], node.kwargs["tensors_to_clone"]
+        return {k: v for k, v in given.items() if k not in written}  # type: ignore[operator, union-attr]
+    names = {"_all_bases", *mutable(node.args[0])}
+    return {k: v for k, v in node.kwargs.items() if k not in names}
+
+
+def others(node: Node) -> list[Node]:
+    """Return the operands of a candidate's node that it only reads, one for each position."""
+    found: list[Node] = []
+    map_arg(read_arguments(node), lambda n: found.append(n) or n)
+    return found
+
+
+def nbytes(value: Any) -> int:
+    """Return the bytes of a tensor's elements."""
+    return int(value.numel() * value.element_size())
+
+
+def result_of(value: Any, node: Node, slot: Any) -> torch.Tensor:
+    """Return the result that belongs to a candidate."""
+    if isinstance(value, torch.Tensor):
+        return value
+    if isinstance(value, dict):
+        return value[slot]  # type: ignore[no-any-return]
+    if isinstance(slot, int):
+        return value[len(value) - len(node.kwargs["_all_bases"]) + slot]  # type: ignore[no-any-return, arg-type]
+    name, item = slot if isinstance(slot, tuple) else (slot, None)
+    names = mutable(node.args[0])
+    whole = value[len(value) - len(names) + names.index(name)]
+    return whole if item is None else whole[item]  # type: ignore[no-any-return]
