@@ -239,7 +239,7 @@ class Model:
         keys = {_torch.storage_key(p.value): p.storage for _, p in operands}
         for place in places(self.values[node]):
             owner = keys.get(_torch.storage_key(place.value))
-            if owner is not None and not schema.name.startswith("aten::"):
+            if owner is not None:
                 owner.close(Reason.UNKNOWN_OP, node)  # its schema hides that it aliases
                 place.storage.close(Reason.UNKNOWN_OP, node)
 

@@ -102,9 +102,11 @@ def schema_of(op: Any) -> OpSchema:
 def _aliased(schema: Any, ret: Any) -> str | None:
     if ret.alias_info is None:
         return None
+    returned = ret.alias_info.before_set | ret.alias_info.after_set
     for argument in schema.arguments:
         info = argument.alias_info
-        if info is not None and (info.before_set & (ret.alias_info.before_set | ret.alias_info.after_set)):
+        # A list of views is declared from the other side: its argument turns into "anything" (a -> *).
+        if info is not None and (info.before_set & returned or (not returned and "*" in info.after_set)):
             return str(argument.name)
     return None
 
