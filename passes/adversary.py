@@ -26,7 +26,7 @@ _SCHEMAS = {
     "gathered": "(Tensor(a!) x, Tensor[] others) -> ()",
     "maybe": "(Tensor(a!)? x, Tensor(b!) y, Tensor? other) -> ()",
     "maybe_many": "(Tensor(a!)[]? xs, Tensor(b!) y) -> ()",
-    "half": "(Tensor(a!) x, Tensor other) -> ()",
+    "halves": "(Tensor(a!) x, Tensor other) -> ()",
 }
 
 _registered: list[Any] = []  # libraries unregister their operators when they are collected
@@ -67,7 +67,7 @@ def _kernel(name: str) -> Callable[..., Any]:
         "gathered": lambda x, others: _mix([x], others),
         "maybe": lambda x, y, other: _mix([x, y], [other]),
         "maybe_many": lambda xs, y: _mix([*(xs or []), y], []),
-        "half": _half,
+        "halves": _halves,
     }
     return kernels[name]
 
@@ -95,11 +95,14 @@ def _fresh(x: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     return other * 5 + _digest(x)
 
 
-def _half(x: torch.Tensor, other: torch.Tensor) -> None:
-    """Write only the first half of the rows; the schema cannot say so."""
-    rows = x[: (x.shape[0] + 1) // 2] if x.dim() else x
-    rows.mul_(3)
-    rows.add_(_digest(other))
+def _halves(x: torch.Tensor, other: torch.Tensor) -> None:
+    """Write one half of the rows, read, and then write the other half."""
+    middle = (x.shape[0] + 1) // 2 if x.dim() else 0
+    first, second = (x[:middle], x[middle:]) if x.dim() else (x, x)
+    first.mul_(3)
+    total = _digest(other)
+    second.mul_(5).add_(total + 1)
+    first.add_(total)
 
 
 def _digest(tensor: torch.Tensor) -> torch.Tensor:

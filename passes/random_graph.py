@@ -60,9 +60,12 @@ class RandomGraph:
 
 
 def build(draws: Draws) -> RandomGraph | None:
-    """Build one graph from choices, ``None`` when they lead to none with a candidate."""
+    """Build one graph from choices, ``None`` when they lead to none with a candidate, or torch refuses one."""
     maker = _Maker(draws)
-    gm = maker.make()
+    try:
+        gm = maker.make()
+    except (RuntimeError, ValueError, IndexError):
+        return None
     return None if gm is None else RandomGraph(gm, maker.builder.inputs, draws.taken)
 
 
@@ -124,11 +127,12 @@ class _Maker:
 
     def _step(self) -> None:
         actions: tuple[tuple[int, Callable[[], None]], ...] = (
+            (1, lambda: None),
+            (5, self._clone),
             (10, self._wrapped),
             (8, self._through_view),
             (5, self._index_put),
             (5, self._scatter),
-            (5, self._clone),
             (10, self._view),
             (7, self._read),
         )
