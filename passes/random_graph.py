@@ -60,7 +60,7 @@ class RandomGraph:
 
 
 def build(draws: Draws) -> RandomGraph | None:
-    """Build one graph from choices, ``None`` when they lead to none with a candidate, or torch refuses one."""
+    """Build one graph from choices; ``None`` when it has no candidate or torch refuses an operator."""
     maker = _Maker(draws)
     try:
         gm = maker.make()
