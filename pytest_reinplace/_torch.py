@@ -1,0 +1,183 @@
+"""The seam to torch: every private torch name that the plugin uses is looked up here and nowhere else.
+
+A name is resolved when it is first needed; a missing one raises :class:`SeamError` naming it and the torch
+version. Nothing here imports torch at module level.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.metadata
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+
+class SeamError(RuntimeError):
+    """A private name of torch that capturing needs is missing in the installed version."""
+
+
+def private(module: str, name: str = "") -> Any:
+    """Return ``module.name`` (``name`` may be dotted, or empty for the module itself).
+
+    Raises :class:`SeamError` when this torch does not have it.
+    """
+    try:
+        value: Any = importlib.import_module(module)
+        for part in name.split(".") if name else ():
+            value = getattr(value, part)
+    except (ImportError, AttributeError) as error:
+        raise SeamError(
+            f"expected {module}{name and '.'}{name} in torch {version()}, found none ({error}); "
+            "pytest-reinplace supports torch 2.11 to 2.15"
+        ) from error
+    return value
+
+
+def version(package: str = "torch") -> str | None:
+    """Return the installed version of a package without importing it, ``None`` where there is none."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+@contextlib.contextmanager
+def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+    """Set ``owner.name`` to ``value`` for the block and put the original back."""
+    if not hasattr(owner, name):
+        raise SeamError(f"expected {owner!r} to have {name!r} in torch {version()}, found none")
+    original = getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, original)
+
+
+def reset() -> None:
+    """Forget everything that ``torch.compile`` compiled; free where Dynamo was never loaded."""
+    if "torch._dynamo" in sys.modules:
+        private("torch._dynamo", "reset")()
+
+
+def inductor_is_loaded() -> bool:
+    """Return whether Inductor's compiler has been imported."""
+    return "torch._inductor.compile_fx" in sys.modules
+
+
+@contextlib.contextmanager
+def before_first_compile(callback: Callable[[], None]) -> Iterator[None]:
+    """Call ``callback`` when ``torch.compile`` first compiles with Inductor; imports no Inductor itself."""
+    owner = private("torch", "_TorchCompileInductorWrapper")
+    original = owner.__call__
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        callback()
+        return original(self, *args, **kwargs)
+
+    with replaced(owner, "__call__", call):
+        yield
+
+
+CompileFx = Callable[..., Any]
+
+
+@contextlib.contextmanager
+def compiling_with(redirect: Callable[[CompileFx, CompileFx], CompileFx]) -> Iterator[None]:
+    """Replace Inductor's ``compile_fx`` by ``redirect(compile_fx, compile_fx_inner)``."""
+    module = private("torch._inductor.compile_fx")
+    new = redirect(private("torch._inductor.compile_fx", "compile_fx"), module.compile_fx_inner)
+    with replaced(module, "compile_fx", new):
+        yield
+
+
+Stage = Callable[[Any, str, Callable[[], Any]], Any]
+
+
+@contextlib.contextmanager
+def watching_post_grad(stage: Stage) -> Iterator[None]:
+    """Hand each stage of the post-grad passes to ``stage(graph_module, name, run)``.
+
+    ``run()`` carries the stage out; what ``stage`` returns is what the stage returns.
+    """
+    owner = private("torch.fx.passes.graph_transform_observer", "GraphTransformObserver")
+
+    def around(original: Callable[..., Any]) -> Callable[..., Any]:
+        def apply(self: Any, pass_fn: Callable[..., Any]) -> Any:
+            if self.subsystem != "post_grad_passes":
+                return original(self, pass_fn)
+            return stage(self.gm, self.passname, lambda: original(self, pass_fn))
+
+        return apply
+
+    with (
+        replaced(owner, "apply_graph_pass", around(owner.apply_graph_pass)),
+        replaced(owner, "apply_gm_pass", around(owner.apply_gm_pass)),
+    ):
+        yield
+
+
+def compile_id() -> str:
+    """Return the id of the running compilation (``"0/1"``), empty where there is none."""
+    found = private("torch._guards", "CompileContext").current_compile_id()
+    return "" if found is None else str(found)
+
+
+def inductor_setting(name: str) -> Any:
+    """Return an Inductor configuration value that is in force."""
+    return getattr(private("torch._inductor.config"), name)
+
+
+def custom_graph_pass() -> Any:
+    """Return the base class of Inductor's custom graph passes."""
+    return private("torch._inductor.custom_graph_pass", "CustomGraphPass")
+
+
+def run_post_grad(gm: Any, example_inputs: Any, *, is_inference: bool) -> None:
+    """Do to an AOTAutograd graph what Inductor does before lowering it, all post-grad passes included."""
+    import torch
+
+    compile_fx = private("torch._inductor.compile_fx")
+    private("torch._inductor.compile_fx", "view_to_reshape")(gm)
+    with torch.no_grad():
+        fake_mode = private("torch._inductor.compile_fx", "fake_tensor_prop")(gm, example_inputs)
+    with virtualized().set_fake_mode(fake_mode), compile_fx.get_cuda_device_context(gm):
+        private("torch._inductor.compile_fx", "_recursive_post_grad_passes")(gm, is_inference=is_inference)
+
+
+def run_stock_reinplacing(gm: Any) -> None:
+    """Run Inductor's own reinplacing stage alone over a functional graph."""
+    updater = private("torch._inductor.fx_utils", "FakeTensorUpdater")
+    values = [node.meta["val"] for node in gm.graph.nodes if "val" in node.meta]
+    fake_mode = private("torch._guards", "detect_fake_mode")(values)
+    with virtualized().set_fake_mode(fake_mode):
+        # The argument was the graph until it became the graph module.
+        takes_graph = "graph" in updater.__init__.__annotations__
+        private("torch._inductor.fx_passes.reinplace", "reinplace_inplaceable_ops")(
+            updater(gm.graph if takes_graph else gm), gm.graph
+        )
+
+
+def virtualized() -> Any:
+    """Return Inductor's dynamically scoped state."""
+    return private("torch._inductor.virtualized", "V")
+
+
+def is_compiled(fn: Any) -> bool:
+    """Return whether a callable already is the result of ``torch.compile``."""
+    return hasattr(fn, "_torchdynamo_orig_callable") or hasattr(fn, "_orig_mod")
+
+
+def allocations(profile: Any) -> Iterator[int]:
+    """Yield the bytes of each CPU allocation (positive) and release (negative) of a profile, in time order."""
+    allocation = private("torch._C._profiler", "_EventType").Allocation
+    pending = list(profile.profiler.kineto_results.experimental_event_tree())
+    events = []
+    while pending:
+        event = pending.pop()
+        pending.extend(event.children)
+        if event.tag == allocation and event.extra_fields.device.type == "cpu":
+            events.append((event.start_time_ns, event.extra_fields.alloc_size))
+    yield from (size for _, size in sorted(events, key=lambda pair: pair[0]))

@@ -1,0 +1,35 @@
+"""One graph that was compiled, and what the pass under test did to it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .passes import Report
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CapturedGraph:
+    """One compiled graph.
+
+    Args:
+        id: direction and compile id, ``"[fw 0/1]"``; ``0/1`` is the first recompilation of the first frame.
+        report: what the pass under test decided.
+        suspicious: labels that it wrote in place although our analysis forbids it.
+        problem: why the graph could not be judged; empty when it was.
+        before: the functional graph as text.
+        after: the rewritten graph as text.
+    """
+
+    id: str
+    report: Report
+    suspicious: tuple[str, ...] = ()
+    problem: str = ""
+    before: str = ""
+    after: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the graph's report as JSON-ready data, without the texts."""
+        data = self.report.to_dict()
+        return {**data, "graph": self.id, "suspicious": list(self.suspicious), "problem": self.problem}

@@ -1,0 +1,96 @@
+"""From the graph before and after the pass under test to a report of what the pass did."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from .after import After
+from .before import Before, Epilogue
+
+if TYPE_CHECKING:
+    from torch.fx import Graph
+
+    from .passes import Outcome, Reason, Report
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a pass did to one graph.
+
+    Args:
+        report: one outcome per candidate; a clone that our analysis finds needless has the reason
+            ``MISSED``, any other clone our reason.
+        suspicious: labels that the pass wrote in place although our analysis forbids it.
+    """
+
+    report: Report
+    suspicious: tuple[str, ...] = ()
+
+
+def judge(before: Before, graph: Graph) -> Judgement:
+    """Compare a rewritten graph with the functional one it was made from."""
+    from .passes import Report
+
+    after, order = After(before, graph), {name: i for i, name in enumerate(before.nodes)}
+    found: list[Outcome] = []
+    suspicious = []
+    for outcome in before.outcomes:
+        in_place = after.in_place(outcome.node, outcome.arg)
+        if in_place and _forbids(outcome.reason):
+            suspicious.append(outcome.label)
+        found.append(_settled(outcome, in_place))
+    found += [_left(e, before) for e in before.epilogues if after.has_copy(e)]
+    found.sort(key=lambda outcome: order[outcome.node])
+    return Judgement(Report(tuple(found)), tuple(suspicious))
+
+
+def _settled(outcome: Outcome, in_place: bool) -> Outcome:
+    """Return our outcome with the decision of the pass under test."""
+    from .passes import Reason
+
+    if in_place == outcome.reinplaced:
+        return outcome
+    reason = None if in_place else Reason.MISSED
+    hint = reason.hint if reason else ""
+    return dataclasses.replace(outcome, reinplaced=in_place, reason=reason, blockers=(), hint=hint)
+
+
+def _left(epilogue: Epilogue, before: Before) -> Outcome:
+    """Return the outcome of a write-back that the pass left a copy."""
+    from .passes import Outcome, Reason
+
+    if epilogue.outcome is not None:
+        return epilogue.outcome
+    return Outcome(
+        label="aten::copy_.self",
+        op="aten::copy_",
+        arg="self",
+        node=epilogue.node,
+        reinplaced=False,
+        nbytes=epilogue.nbytes,
+        reason=Reason.MISSED,
+        source=epilogue.source or _source_of(epilogue.via, before),
+        hint=Reason.MISSED.hint,
+    )
+
+
+def _source_of(nodes: tuple[str, ...], before: Before) -> str | None:
+    lines = (o.source for o in before.outcomes if o.node in nodes and o.source is not None)
+    return next(lines, None)
+
+
+def _forbids(reason: Reason | None) -> bool:
+    """Return whether a reason says that writing in place computes something else."""
+    from .passes import Reason
+
+    return reason in {
+        Reason.STILL_READ,
+        Reason.INPUT_KEPT,
+        Reason.SAME_NODE,
+        Reason.CLOBBERED,
+        Reason.OVERWRITTEN,
+        Reason.IN_FLIGHT,
+        Reason.ESCAPES,
+        Reason.SELF_OVERLAP,
+    }

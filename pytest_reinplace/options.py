@@ -1,0 +1,153 @@
+"""The options: one table, three places to set them (command line, environment, ini file)."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BACKENDS = ("inductor", "graph")
+PASSES = ("inductor", "exact")
+
+_TRUE = ("1", "true", "yes", "on")
+_FALSE = ("0", "false", "no", "off", "")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Option:
+    """One option.
+
+    It is ``--reinplace-NAME`` on the command line, ``REINPLACE_NAME`` in the environment and
+    ``reinplace_NAME`` in the ini file; the first of the three that is given wins.
+
+    Args:
+        name: the name, with dashes.
+        help: one line for ``pytest --help``.
+        metavar: what the value is called; empty for a switch, which has none.
+        check: returns the parsed value, raises ``ValueError`` saying what was expected.
+    """
+
+    name: str
+    help: str
+    metavar: str = ""
+    check: Callable[[str], Any] = str
+
+    @property
+    def flag(self) -> str:
+        """The option on the command line."""
+        return f"--reinplace-{self.name}"
+
+    @property
+    def dest(self) -> str:
+        """The option in the ini file and in ``config.option``."""
+        return f"reinplace_{self.name.replace('-', '_')}"
+
+    @property
+    def variable(self) -> str:
+        """The option in the environment."""
+        return self.dest.upper()
+
+
+def pass_name(text: str) -> str:
+    """Return a name of a pass under test; raises ``ValueError`` naming the valid ones."""
+    module, colon, attribute = text.partition(":")
+    parts = [*module.split("."), *attribute.split(".")]
+    if text in PASSES or (colon and all(part.isidentifier() for part in parts)):
+        return text
+    raise ValueError(f"expected one of {', '.join(PASSES)} or package.module:attribute, got {text!r}")
+
+
+def backend_name(text: str) -> str:
+    """Return a name of a backend; raises ``ValueError`` naming the valid ones."""
+    if text in BACKENDS:
+        return text
+    raise ValueError(f"expected one of {', '.join(BACKENDS)}, got {text!r}")
+
+
+def switch(text: str) -> bool:
+    """Return a truth value written as text."""
+    if text.lower() in _TRUE:
+        return True
+    if text.lower() in _FALSE:
+        return False
+    raise ValueError(f"expected one of {', '.join((*_TRUE, *_FALSE[:-1]))}, got {text!r}")
+
+
+OPTIONS = (
+    Option("report", "print what was reinplaced and cloned, test by test", check=switch),
+    Option("json", "write the same as JSON to PATH", "PATH"),
+    Option("pass", "the pass under test: inductor, exact or package.module:attribute", "NAME", pass_name),
+    Option("backend", "how captured tests compile: inductor, or graph (no code generation)", "NAME", backend_name),
+    Option("disable", "observe nothing; tests that need the plugin are skipped", check=switch),
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Settings:
+    """The options as they were given; ``None`` where nothing was said."""
+
+    report: bool = False
+    json: Path | None = None
+    pass_name: str | None = None
+    backend: str | None = None
+    disable: bool = False
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Register the options with pytest. No option takes an optional value, and every default is ``None``."""
+    group = parser.getgroup("reinplace", "reinplacing of torch.compile")
+    for option in OPTIONS:
+        text = f"{option.help} (environment: {option.variable}, ini: {option.dest})"
+        if option.metavar:
+            group.addoption(option.flag, dest=option.dest, default=None, metavar=option.metavar, help=text)
+        else:
+            group.addoption(option.flag, dest=option.dest, default=None, action="store_true", help=text)
+        parser.addini(option.dest, option.help, type="string", default="")
+
+
+def resolve(config: pytest.Config, environment: Mapping[str, str] = os.environ) -> Settings:
+    """Return the options that are in force, and store them on ``config.option`` for every reader.
+
+    Raises:
+        pytest.UsageError: a value is wrong; names the option, where it was set and what was expected.
+    """
+    values = {option.dest: _value(option, config, environment) for option in OPTIONS}
+    for dest, value in values.items():
+        setattr(config.option, dest, value)
+    path = values["reinplace_json"]
+    return Settings(
+        report=bool(values["reinplace_report"]),
+        json=None if path is None else Path(path),
+        pass_name=values["reinplace_pass"],
+        backend=values["reinplace_backend"],
+        disable=bool(values["reinplace_disable"]),
+    )
+
+
+def _value(option: Option, config: pytest.Config, environment: Mapping[str, str]) -> Any:
+    given = config.getoption(option.dest, default=None)
+    if given is True:
+        return True
+    base = config.invocation_params.dir
+    if given is not None:
+        origin, text = option.flag, str(given)
+    elif environment.get(option.variable):
+        origin, text = f"environment variable {option.variable}", environment[option.variable]
+    else:
+        origin, text = f"ini option {option.dest}", str(config.getini(option.dest))
+        base = config.rootpath
+    if not text and origin != option.flag:
+        return None
+    try:
+        value = option.check(text)
+    except ValueError as error:
+        raise pytest.UsageError(f"{origin}: {error}") from None
+    if option.metavar == "PATH":
+        if not text:
+            raise pytest.UsageError(f"{origin}: expected a path, got an empty one")
+        return str(base / text)
+    return value

@@ -1,0 +1,117 @@
+"""One graph on its way through Inductor's post-grad stages, seen and judged."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .before import Before
+from .captured import CapturedGraph
+from .judge import Judgement, judge
+
+if TYPE_CHECKING:
+    from torch.fx import GraphModule
+
+    from .pass_under_test import PassUnderTest
+    from .passes import Report
+
+_USERS = "post_grad_custom_post_pass"
+_REINPLACE = "reinplace_inplaceable_ops"
+# Where Inductor carries out what was decided on wrappers: the decision is complete, the wrappers still there.
+_CARRIED_OUT = "decompose_triton_kernel_wrapper_functional"
+
+
+class PostGrad:
+    """Follows one graph through the stages and lets the pass under test do its work.
+
+    Args:
+        under_test: the pass.
+        gm: the graph, in Inductor's hands.
+    """
+
+    def __init__(self, under_test: PassUnderTest, gm: GraphModule) -> None:
+        self.is_done = False
+        self._under_test = under_test
+        self._gm = gm
+        self._before: Before | None = None
+        self._problem = ""
+        self._own: Report | None = None
+        self._judgement: Judgement | None = None
+        self._text = self._after = ""
+
+    def stage(self, name: str, run: Callable[[], Any]) -> Any:
+        """Carry out one stage and note what it tells."""
+        if name == _USERS:
+            return self._users_pass(run)
+        if name == _REINPLACE:
+            return self._reinplace(run)
+        if name == _CARRIED_OUT:
+            self._conclude()
+        return run()
+
+    def captured(self, graph_id: str) -> CapturedGraph:
+        """Return what was seen, once :attr:`is_done`."""
+        from .passes import Report
+
+        judgement = self._judgement or Judgement(self._own or Report())
+        return CapturedGraph(
+            id=graph_id,
+            report=dataclasses.replace(judgement.report, graph=graph_id),
+            suspicious=judgement.suspicious,
+            problem=self._problem,
+            before=self._text or (self._before.text if self._before else ""),
+            after=self._after,
+        )
+
+    def _users_pass(self, run: Callable[[], Any]) -> Any:
+        """Run custom post-grad passes. One of them may be ours, or may do the reinplacing itself."""
+        from .passes import observe
+
+        text = str(self._gm.graph)
+        if not self._under_test.is_exact:
+            self._look()
+
+        def note(report: Report, graph: Any) -> None:
+            self._note(report, text)
+
+        with observe(note):
+            return run()
+
+    def _reinplace(self, run: Callable[[], Any]) -> Any:
+        """Let the pass under test take the place of Inductor's stage, unless our pass has run already."""
+        if self._own is not None:
+            return run()
+        if self._under_test.is_exact:
+            from .passes import ReinplacePass
+
+            text = str(self._gm.graph)
+            self._note(ReinplacePass().apply(self._gm.graph), text)
+            return None
+        self._look()
+        if self._under_test.is_stock:
+            return run()
+        self._under_test.rewrite(self._gm)
+        return None
+
+    def _look(self) -> None:
+        """Take a snapshot of the graph while it is functional; a later one replaces an earlier one."""
+        from .passes import GraphError
+
+        try:
+            self._before, self._problem = Before.of(self._gm), ""
+        except GraphError as error:
+            if self._before is None:
+                self._problem = str(error)
+
+    def _note(self, report: Report, text: str) -> None:
+        """Note what our pass says of itself; it skips a graph that it cannot analyse, and says nothing."""
+        self._own, self._text = report, text
+        if not report.outcomes:
+            self._look()
+
+    def _conclude(self) -> None:
+        if self._own is None and self._before is not None:
+            self._judgement = judge(self._before, self._gm.graph)
+        self._after = str(self._gm.graph)
+        self.is_done = True
