@@ -11,7 +11,7 @@ from torch.fx import Node
 from . import _torch, relayout, scatter, wrapper
 from .candidate import Candidate, Kind
 from .errors import GraphError
-from .place import Place, Storage, Value
+from .place import Place, Storage, Value, mapped
 from .reason import Reason
 from .region import Region
 from .schema import is_operator, schema_of, target_name
@@ -43,26 +43,8 @@ def visit_wrapper(model: Model, node: Node) -> bool:
         _triton(model, node)
     else:
         return False
-    return True
-
-
-def _copy(model: Model, node: Node) -> bool:
-    """Add a functional ``copy``: what functionalization makes of an assignment, a clone of its source.
-
-    Nothing of ``self`` is read but its shape and strides.
-    """
-    source = node.args[1] if len(node.args) > 1 else None
-    place = model.place(source)
-    result = model.fresh(node, node.meta["val"])
-    if place is None or not isinstance(source, Node) or not isinstance(result, Place):
-        return False
-    if place.value.dtype == result.value.dtype and model.geometry.same_layout(place.region, result.region):
-        settled = relayout.settle(model, source, None, result)
-        model.values[node] = relayout.value(model, node, settled[0], result)
-        _add(model, Kind.COPY, node, 1, (("aten::copy", "src"),), source, settled, (), ())
-    else:
-        model.add_read(node, place)
-        model.values[node] = result
+    # The results were placed before their storages were settled inside the operands'.
+    model.values[node] = mapped(lambda p: model.at(p.storage, p.value), model.values[node])
     return True
 
 
@@ -152,7 +134,7 @@ def _wrapped(model: Model, operand: Node, result: Value) -> tuple[Storage, Reaso
 
 def _auto_v1(model: Model, node: Node) -> None:
     op = node.args[0]
-    if not is_operator(op) or node.meta.get("unbacked_bindings") or any(not isinstance(u.args[1], int) for u in node.users if len(u.args) > 1):
+    if not is_operator(op) or _is_unplaced(model, node) or any(not isinstance(u.args[1], int) for u in node.users if len(u.args) > 1):
         return _unsupported(model, node, op)
     results, first = _results(model, node), wrapper.first_result(node)
     others = _others(model, wrapper.read_args(node))
@@ -173,15 +155,13 @@ def _auto_v1(model: Model, node: Node) -> None:
 
 def _auto_v2(model: Model, node: Node) -> None:
     op = node.args[0]
-    if not is_operator(op) or node.meta.get("unbacked_bindings"):
+    if not is_operator(op) or _is_unplaced(model, node):
         return _unsupported(model, node, op)
     if any(returned is not None for returned in schema_of(op).returns):
         # out= and in-place operators return what they wrote: the wrapper's results share storage.
         return _unsupported(model, node, op)
     bases: Any = node.kwargs["_all_bases"]
     views = wrapper.base_views(node)
-    if any(v.form == "as_strided" and not _has_static_offset(bases[v.base]) for v in views):
-        return _unsupported(model, node, op)
     results = _results(model, node)
     first = len(results) - len(bases)
     others = _others(model, wrapper.read_args(node))
@@ -201,14 +181,24 @@ def _auto_v2(model: Model, node: Node) -> None:
     return None
 
 
-def _has_static_offset(base: Node) -> bool:
-    return isinstance(base.meta["val"].storage_offset(), int)
+def _is_unplaced(model: Model, node: Node) -> bool:
+    """Return whether a wrapper's results cannot be followed.
+
+    Either it binds data-dependent sizes, or views name their bytes by offsets into storages that start
+    at a symbolic offset, which a clone would move.
+    """
+    if node.meta.get("unbacked_bindings"):
+        return True
+    operands = model.operands((node.args, node.kwargs)) if model.absolute else ()
+    return any(not isinstance(p.value.storage_offset(), int) for _, p in operands)
 
 
 def _triton(model: Model, node: Node) -> None:
     kwargs: Any = node.kwargs["kwargs"]
     names: Any = node.kwargs["tensors_to_clone"]
     kernel = _torch.triton_kernel_name(node.kwargs["kernel_idx"])  # type: ignore[arg-type]
+    if _is_unplaced(model, node):
+        return _unsupported(model, node, kernel)
     _results(model, node)
     value = model.values[node]
     others = _others(model, ((n, v) for n, v in kwargs.items() if n not in names))
@@ -269,6 +259,26 @@ def _clone(model: Model, node: Node) -> bool:
     settled = relayout.settle(model, operand, None, result)
     model.values[node] = relayout.value(model, node, settled[0], result)
     _add(model, Kind.CLONE, node, 0, (("aten::clone", "self"),), operand, settled, (), ())
+    return True
+
+
+def _copy(model: Model, node: Node) -> bool:
+    """Add a functional ``copy``: what functionalization makes of an assignment, a clone of its source.
+
+    Nothing of ``self`` is read but its shape and strides.
+    """
+    source = node.args[1] if len(node.args) > 1 else None
+    place = model.place(source)
+    result = model.fresh(node, node.meta["val"])
+    if place is None or not isinstance(source, Node) or not isinstance(result, Place):
+        return False
+    if place.value.dtype == result.value.dtype and model.geometry.same_layout(place.region, result.region):
+        settled = relayout.settle(model, source, None, result)
+        model.values[node] = relayout.value(model, node, settled[0], result)
+        _add(model, Kind.COPY, node, 1, (("aten::copy", "src"),), source, settled, (), ())
+    else:
+        model.add_read(node, place)
+        model.values[node] = result
     return True
 
 

@@ -17,7 +17,7 @@ from torch.fx import Graph, GraphModule, Node
 from . import _torch, kinds
 from .candidate import Candidate
 from .errors import GraphError
-from .place import END, Place, Read, Storage, Value, Write, places
+from .place import END, Place, Read, Storage, Value, Write, mapped, places
 from .reason import Reason
 from .region import Geometry, Region, Size, as_size
 from .schema import arguments, is_lowered_view, is_operator, schema_of, target_name, tensors
@@ -124,7 +124,7 @@ class Model:
                 storage = by_key[key] = self.new_storage(node, opaque=opaque)
             return self.at(storage, tensor)
 
-        return _mapped(one, val)
+        return mapped(one, val)
 
     # -- the walk ------------------------------------------------------------------------------
 
@@ -159,7 +159,7 @@ class Model:
                     self.whole[storage] = Region.flat(as_size(tensor.untyped_storage().nbytes()))
             return self.at(storage, tensor)
 
-        self.values[node] = _mapped(one, val)
+        self.values[node] = mapped(one, val)
 
     def _visit_output(self, node: Node) -> None:
         for leaf, place in self.operands(node.args):
@@ -216,7 +216,7 @@ class Model:
         if self.lowered and not is_lowered_view(node):
             owner.storage.close(Reason.LOWERING, node)
         if all(_torch.storage_key(t) == _torch.storage_key(owner.value) for t in tensors(val)):
-            self.values[node] = _mapped(lambda t: self.at(owner.storage, t), val)
+            self.values[node] = mapped(lambda t: self.at(owner.storage, t), val)
         elif schema.view_or_copy:
             self._visit_pure(node)
         else:
@@ -224,7 +224,7 @@ class Model:
             # shares the storage, but where is not known, so nothing may be written there.
             owner.storage.close(Reason.UNKNOWN_OP, node)
             region = self.whole.get(owner.storage, owner.region)
-            self.values[node] = _mapped(lambda t: Place(owner.storage, region, t), val)
+            self.values[node] = mapped(lambda t: Place(owner.storage, region, t), val)
 
     def _visit_pure(self, node: Node) -> None:
         """Visit an operator that reads its operands and returns fresh tensors."""
@@ -281,16 +281,6 @@ class Model:
         """Return the bytes of a region, hinted when symbolic."""
         size: Size = region.nbytes
         return self.geometry.hint(size)
-
-
-def _mapped(one: Any, val: Any) -> Value:
-    if isinstance(val, torch.Tensor):
-        return one(val)
-    if isinstance(val, dict):
-        return {k: _mapped(one, v) for k, v in val.items()}
-    if isinstance(val, list | tuple):
-        return [_mapped(one, v) for v in val]
-    return None
 
 
 def _itemsize(node: Node) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -58,6 +58,17 @@ class Place:
 
 
 Value = Any  # a Place, None, or a list, tuple or dict of them: the shape of a node's value
+
+
+def mapped(one: Callable[[Any], Place], value: Any) -> Value:
+    """Apply ``one`` to each tensor or place of a nested value; all else becomes ``None``."""
+    if isinstance(value, torch.Tensor | Place):
+        return one(value)
+    if isinstance(value, dict):
+        return {k: mapped(one, v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [mapped(one, v) for v in value]
+    return None
 
 
 def places(value: Value) -> Iterator[Place]:

@@ -18,7 +18,7 @@ from .candidate import Candidate, Kind
 from .decide import Decision
 from .emit import Emitter, eager_values
 from .errors import RewriteError
-from .place import Place
+from .place import Place, Storage
 from .schema import is_operator, returns_only_none, schema_of, target_name
 from .source import where
 
@@ -91,6 +91,7 @@ class _Rewriter:
         self.leaves: list[Node] = [n for o in self.model.graph.find_nodes(op="output") for n in _leaves(o)]
         self.replaced: dict[Node, Node] = {}
         self.stale: set[Node] = set()
+        self.rebased: dict[Storage, int] = {}
         self.dead: list[Node] = []
         self.current: Node | None = None
 
@@ -131,7 +132,8 @@ class _Rewriter:
         """Return by how many items a storage's bytes moved when it joined its buffer."""
         if place is None:
             return 0
-        shift = place.storage.shift - self.decision.root(place.storage).shift
+        root = self.decision.root(place.storage)
+        shift = place.storage.shift - root.shift + self.rebased.get(root, 0)
         return int(shift) // place.value.element_size() if shift != 0 else 0
 
     def _candidates(self, node: Node, candidates: list[Candidate]) -> None:
@@ -146,6 +148,12 @@ class _Rewriter:
             self._triton(node, candidates)
         elif self.decision.accepted(candidates[0]):
             self._functional(node, candidates[0])
+        elif kind is Kind.SCATTER and self.model.absolute:
+            # A functional scatter takes its operand's offset into the storage, and that may be another
+            # one now; views that name bytes by their offset need to know where they are.
+            copy = self._cloned(node, candidates[0], node.args[0], node.meta["val"])
+            self._write_view(node, candidates[0], copy)
+            self._replace(node, copy)
 
     def _copy_operand(self, node: Node, name: str, operand: Node) -> None:
         current = self._now(operand)
@@ -171,7 +179,19 @@ class _Rewriter:
         """Return what the mutable call writes into: the operand itself or a clone of it."""
         if self.decision.accepted(candidate):
             return current
-        return self.emitter.clone(node, current)
+        return self._cloned(node, candidate, current, candidate.operand.value)
+
+    def _cloned(self, node: Node, candidate: Candidate, current: Any, was: torch.Tensor) -> Node:
+        """Insert the clone that a refused candidate writes into, and note where it starts.
+
+        The functional form keeps its operand's offset into the storage (that of ``was``), this one
+        starts at 0.
+        """
+        copy = self.emitter.clone(node, current)
+        if self.model.absolute:
+            moved = copy.meta["val"].storage_offset() - was.storage_offset()
+            self.rebased[candidate.result] = int(moved) * was.element_size()
+        return copy
 
     # -- wrappers ------------------------------------------------------------------------------
 
@@ -201,7 +221,7 @@ class _Rewriter:
             if self.decision.accepted(candidate):
                 moved[i] = self._moved(candidate.operand)
             else:
-                bases[i] = self.emitter.clone(node, bases[i])
+                bases[i] = self._cloned(node, candidate, bases[i], old)
                 moved[i] = bases[i].meta["val"].storage_offset() - old.storage_offset()
         eager = eager_values(node)
         by_name: dict[str, Any] = {}
@@ -294,7 +314,9 @@ class _Rewriter:
     def _functional(self, node: Node, candidate: Candidate) -> None:
         operand: Any = node.args[1 if candidate.kind is Kind.COPY else 0]
         if candidate.kind is Kind.INDEX_PUT:
-            unsafe = schema_of(node.target).name == "aten::_unsafe_index_put"
+            # Inductor's unchecked form applies an accumulation twice when it is run node by node.
+            accumulates = len(node.args) > 3 and node.args[3] is not False
+            unsafe = schema_of(node.target).name == "aten::_unsafe_index_put" and not accumulates
             target = _torch.unsafe_index_put_() if unsafe else aten.index_put_.default
             call = self.emitter.call(node, target, node.args, node.kwargs)
             call.meta["val"] = operand.meta["val"]
@@ -305,7 +327,9 @@ class _Rewriter:
     def _write_view(self, node: Node, candidate: Candidate, operand: Node) -> None:
         source, args = node.args[1], list(node.args[2:])
         if scatter.is_absolute(node):
-            moved = self._moved(candidate.operand)
+            accepted = self.decision.accepted(candidate)
+            place = candidate.operand if accepted else self.model.place(node)
+            moved = self._moved(place)
             if moved:
                 args[2] = self.emitter.plus(node, args[2], moved)
         kwargs = {k: v for k, v in node.kwargs.items() if k != "src"}
