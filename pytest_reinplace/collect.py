@@ -66,8 +66,8 @@ class EntryItem(pytest.Item):
         pass_name = self._option("pass", "exact")
         backend = self._option("backend", preset.backend)
         verdict = run(self.entry, preset, pass_name, backend, self.config.rootpath)
-        reports = [report.to_dict() for report in verdict.reports]
-        self.user_properties.append(("reinplace", json.dumps(reports)))
+        graphs = [graph.to_dict() for graph in verdict.graphs]
+        self.user_properties.append(("reinplace", json.dumps(graphs)))
         if verdict.problems():
             raise EntryFailure(verdict)
 

@@ -39,9 +39,8 @@ def run(entry: Entry, preset: Preset, pass_name: str, backend: str, rootdir: Pat
         with _options(entry), Capture(pass_name=pass_name, backend=backend) as capture:
             fn = torch.compile(pair.program.fn, fullgraph=entry.fullgraph, dynamic=entry.dynamic or None)
             compiled = pair.after_compiled(_call(fn, pair.program, entry))
-    reports = tuple(graph.report for graph in capture.graphs)
     found = tuple(differences(eager, compiled, preset.tolerance))
-    return EntryVerdict(entry, preset, pass_name, backend, reports, found)
+    return EntryVerdict(entry, preset, pass_name, backend, tuple(capture.graphs), found)
 
 
 @contextlib.contextmanager

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from .entry import Entry, Preset
 
 if TYPE_CHECKING:
-    from .passes import Outcome, Report
+    from .capture import CapturedGraph
+    from .passes import Outcome
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class EntryVerdict:
         preset: its preset that ran.
         pass_name: the pass under test.
         backend: ``"graph"`` or ``"inductor"``.
-        reports: one for each graph.
+        graphs: what was compiled, with a report each.
         differences: from the eager run, most telling first.
     """
 
@@ -29,7 +30,7 @@ class EntryVerdict:
     preset: Preset
     pass_name: str
     backend: str
-    reports: tuple[Report, ...]
+    graphs: tuple[CapturedGraph, ...]
     differences: tuple[str, ...]
 
     @property
@@ -43,14 +44,17 @@ class EntryVerdict:
         return [outcome.label for outcome in self._cloned()]
 
     def _cloned(self) -> list[Outcome]:
-        return [outcome for report in self.reports for outcome in report.outcomes if not outcome.reinplaced]
+        return [o for graph in self.graphs for o in graph.report.outcomes if not o.reinplaced]
 
     def problems(self) -> list[str]:
         """Return what is wrong, one line each, wrong values first; empty when the entry passed."""
         found = [*self.differences]
-        if not self.reports:
+        found += [
+            f"graph {graph.id} could not be judged: {graph.problem}" for graph in self.graphs if graph.problem
+        ]
+        if not self.graphs:
             found.append("no graph was compiled, so the pass was not exercised")
-        elif not any(report.outcomes for report in self.reports):
+        elif not any(graph.report.outcomes for graph in self.graphs):
             found.append("no compiled graph holds a candidate, so the pass was not exercised")
         elif self.expected is not None:
             came, expected = Counter(self.clones), Counter(self.expected)
@@ -63,6 +67,8 @@ class EntryVerdict:
         problems = self.problems()
         head = f"{self.entry.name} on {self.preset.device}, pass {self.pass_name}, backend {self.backend}"
         lines = [f"{head}: {len(problems)} problem(s)", *(f"  {problem}" for problem in problems)]
+        if suspicious := [label for graph in self.graphs for label in graph.suspicious]:
+            lines.append(f"in place although our analysis forbids it: {', '.join(suspicious)}")
         if cloned := self._cloned():
             lines += ["clones:", *(f"  {outcome}" for outcome in cloned)]
         if self.expected is not None and Counter(self.expected) != Counter(self.clones):

@@ -60,7 +60,7 @@ def warm(tmp_path_factory: pytest.TempPathFactory) -> None:
     path = folder / f"warm{SUFFIX}"
     path.write_text("builder: warm_builders:update\nclones: {exact: []}\n")
     entry = load(path)
-    for name in ("exact",):
+    for name in ("exact", "inductor"):
         assert run(entry, entry.presets["cpu"], name, "graph", folder).problems() == []
 
 
