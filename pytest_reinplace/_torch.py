@@ -171,7 +171,7 @@ def is_compiled(fn: Any) -> bool:
 
 
 def allocations(profile: Any) -> Iterator[int]:
-    """Yield the bytes of each CPU allocation (positive) and release (negative) of a profile, in time order."""
+    """Yield the bytes of each CPU allocation (positive) and release (negative), in time order."""
     allocation = private("torch._C._profiler", "_EventType").Allocation
     pending = list(profile.profiler.kineto_results.experimental_event_tree())
     events = []

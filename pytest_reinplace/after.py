@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -58,8 +59,24 @@ class After:
     def has_copy(self, epilogue: Epilogue) -> bool:
         """Return whether the value of an epilogue is still copied into the input."""
         now = self.nodes.get(epilogue.node)
-        copies = [now] if now is not None else [n for n in self._new(COPY) if _name(n.args[0]) == epilogue.target]
-        return any(op_of(n) == COPY and n.args[0] is not n.args[1] for n in copies)
+        copies = (
+            [now] if now is not None else [n for n in self._new(COPY) if _name(n.args[0]) == epilogue.target]
+        )
+        return any(op_of(n) == COPY and self._value(n.args[1]) is not n.args[0] for n in copies)
+
+    def _value(self, value: Any) -> Any:
+        """Return the tensor that a value is, seen through writes in place; to copy it onto itself is free."""
+        while hasattr(value, "op"):
+            inner = operators.written_operand(value)
+            if inner is None and value.target is operator.getitem:
+                call, key = value.args
+                arg = operators.result_argument(call, key)
+                if arg is not None and not _clones(call, arg):
+                    inner = operators.operand(call, arg)
+            if inner is None:
+                break
+            value = inner
+        return value
 
     def _now(self, name: str) -> Node | None:
         return self.nodes.get(name) or self._partners.get(name)

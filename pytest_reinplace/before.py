@@ -7,7 +7,7 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from . import operators
-from .operators import COPY, SCATTERS, V1, V2, name_of, op_of, root_of
+from .operators import COPY, SCATTERS, op_of, root_of
 
 if TYPE_CHECKING:
     from torch.fx import GraphModule, Node
@@ -135,21 +135,10 @@ def _functional_operand(value: Node) -> tuple[Node, Node] | None:
         return value, value.args[0]  # type: ignore[return-value]
     if value.target is not operator.getitem:
         return None
-    call, key = value.args
-    kind = op_of(call)  # type: ignore[arg-type]
-    found: Any = None
-    if kind == operators.TRITON:
-        found = call.kwargs["kwargs"].get(key)  # type: ignore[union-attr]
-    elif kind == V2:
-        bases = call.kwargs["_all_bases"]  # type: ignore[union-attr]
-        position = key - max(1, operators.returns_count(call.args[0]))  # type: ignore[union-attr,operator]
-        found = bases[position] if 0 <= position < len(bases) else None
-    elif kind == V1:
-        op = call.args[0]  # type: ignore[union-attr]
-        names = operators.mutable_arguments(op)
-        position = key - max(1, operators.returns_count(op))  # type: ignore[operator]
-        found = call.kwargs.get(names[position]) if 0 <= position < len(names) else None  # type: ignore[union-attr]
-    return (call, found) if hasattr(found, "op") else None  # type: ignore[return-value]
+    call: Any = value.args[0]
+    arg = operators.result_argument(call, value.args[1])
+    found: Any = operators.operand(call, arg) if arg is not None else None
+    return (call, found) if operators.is_node(found) else None
 
 
 def _family(name: str) -> str:
@@ -158,9 +147,9 @@ def _family(name: str) -> str:
 
 
 def family(node: Node) -> str:
-    """Return what the functional and the in-place form of an operator have in common, empty for other nodes."""
+    """Return what the functional and the in-place form of an operator share, empty for other nodes."""
     name = op_of(node)
     return _family(name) if "::" in name else ""
 
 
-__all__ = ["Before", "Epilogue", "family", "name_of", "nbytes_of"]
+__all__ = ["Before", "Epilogue", "family", "nbytes_of"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -141,7 +142,8 @@ class Capture:
         result = post_grad.stage(name, run)
         if post_grad.is_done:
             del self._post_grad[id(gm)]
-            self.graphs.append(post_grad.captured(self._id(gm)))
+            found = post_grad.captured(self._id(gm))
+            self.graphs.append(dataclasses.replace(found, pass_name=self.pass_name, backend=self.backend))
         return result
 
     def _id(self, gm: Any) -> str:

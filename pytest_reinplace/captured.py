@@ -20,6 +20,8 @@ class CapturedGraph:
         problem: why the graph could not be judged; empty when it was.
         before: the functional graph as text.
         after: the rewritten graph as text.
+        pass_name: the pass under test.
+        backend: ``"inductor"`` or ``"graph"``; empty for a pass that was applied by hand.
     """
 
     id: str
@@ -28,8 +30,16 @@ class CapturedGraph:
     problem: str = ""
     before: str = ""
     after: str = ""
+    pass_name: str = ""
+    backend: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the graph's report as JSON-ready data, without the texts."""
-        data = self.report.to_dict()
-        return {**data, "graph": self.id, "suspicious": list(self.suspicious), "problem": self.problem}
+        return {
+            **self.report.to_dict(),
+            "graph": self.id,
+            "suspicious": list(self.suspicious),
+            "problem": self.problem,
+            "pass": self.pass_name,
+            "backend": self.backend,
+        }

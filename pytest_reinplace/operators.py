@@ -15,7 +15,7 @@ CLONE, COPY = "aten::clone", "aten::copy_"
 
 
 def name_of(target: Any) -> str:
-    """Return an operator's name without overload, a higher-order operator's name, else the text of a target."""
+    """Return an operator's name without overload, else the text of a target."""
     name = getattr(target, "name", None)
     if callable(name):
         return str(name()).partition(".")[0]
@@ -52,13 +52,19 @@ def argument(node: Node, name: str) -> Any:
     return None
 
 
+def written_operand(node: Node) -> Any:
+    """Return the operand that an in-place call writes and returns, ``None`` for any other node."""
+    names = mutable_arguments(node.target) if node.op == "call_function" else []
+    return _aliased(node) if names and argument(node, names[0]) is _aliased(node) else None
+
+
 def _aliased(node: Node) -> Any:
     """Return the operand whose storage a call's result lies in, ``None`` for a fresh result."""
     if node.op != "call_function":
         return None
     if node.target is operator.getitem:
-        source = node.args[0]
-        return _aliased(source) if _is_node(source) else None
+        source: Any = node.args[0]
+        return _aliased(source) if is_node(source) else None
     schema = getattr(node.target, "_schema", None)
     if schema is None or not schema.returns or schema.returns[0].alias_info is None:
         return None
@@ -70,7 +76,8 @@ def _aliased(node: Node) -> Any:
     return None
 
 
-def _is_node(value: Any) -> bool:
+def is_node(value: Any) -> bool:
+    """Return whether a value is a node of a graph."""
     from torch.fx import Node
 
     return isinstance(value, Node)
@@ -78,9 +85,9 @@ def _is_node(value: Any) -> bool:
 
 def root_of(node: Any) -> Any:
     """Return the node that made the storage a value lies in: views and in-place calls are looked through."""
-    while _is_node(node):
+    while is_node(node):
         source = _aliased(node)
-        if not _is_node(source):
+        if not is_node(source):
             return node
         node = source
     return node
@@ -107,11 +114,24 @@ def wrapped(node: Node) -> Any:
 def base_number(node: Node, arg: str) -> int | None:
     """Return the number of the base that an argument of a v2 wrapper is a view of."""
     name, bracket, index = arg.partition("[")
-    if name == "base" and bracket and "_base_base_index" not in node.kwargs:
+    if name == "base" and bracket and f"_base_{index.rstrip(']')}_base_index" not in node.kwargs:
         return int(index.rstrip("]"))
     key = f"_{name}_{index.rstrip(']')}_base_index" if bracket else f"_{name}_base_index"
-    number: Any = node.kwargs.get(key)
-    return number
+    number = node.kwargs.get(key)
+    return number if isinstance(number, int) else None
+
+
+def result_argument(node: Node, key: Any) -> str | None:
+    """Return which argument of a wrapper its result ``key`` is the new value of; of v2 wrappers, the base."""
+    kind = op_of(node)
+    if kind == TRITON:
+        return str(key)
+    if kind not in (V1, V2):
+        return None
+    position = key - max(1, returns_count(node.args[0]))
+    if position < 0:
+        return None
+    return f"base[{position}]" if kind == V2 else mutable_arguments(node.args[0])[position]
 
 
 def operand(node: Node, arg: str) -> Any:
@@ -119,7 +139,7 @@ def operand(node: Node, arg: str) -> Any:
     kind = op_of(node)
     if kind == V2:
         number, bases = base_number(node, arg), node.kwargs["_all_bases"]
-        return None if number is None else bases[number]  # type: ignore[index,call-overload]
+        return None if number is None else bases[number]  # type: ignore[index]
     if kind == V1:
         return element(node.kwargs.get(arg.partition("[")[0]), arg)
     if kind == TRITON:

@@ -81,7 +81,9 @@ OPTIONS = (
     Option("report", "print what was reinplaced and cloned, test by test", check=switch),
     Option("json", "write the same as JSON to PATH", "PATH"),
     Option("pass", "the pass under test: inductor, exact or package.module:attribute", "NAME", pass_name),
-    Option("backend", "how captured tests compile: inductor, or graph (no code generation)", "NAME", backend_name),
+    Option(
+        "backend", "how captured tests compile: inductor, or graph (no code generation)", "NAME", backend_name
+    ),
     Option("disable", "observe nothing; tests that need the plugin are skipped", check=switch),
 )
 

@@ -84,8 +84,8 @@ def of(function: Any, name: str | None = None) -> PassUnderTest:
     annotated ``torch.fx.Graph``. It rewrites in place, or returns the new ``GraphModule``, or an object
     with it as ``graph_module`` (a ``PassResult``).
     """
-    if isinstance(function, str):
-        return find(function)
+    from torch.fx import GraphModule
+
     name = name or getattr(function, "__qualname__", None) or type(function).__name__
     if not callable(function):
         raise PassError(f"pass {name!r}: expected a callable over a graph, got {function!r}")
@@ -94,7 +94,9 @@ def of(function: Any, name: str | None = None) -> PassUnderTest:
         try:
             function = function()
         except TypeError as error:
-            raise PassError(f"pass {name!r}: the class cannot be called without arguments: {error}") from error
+            raise PassError(
+                f"pass {name!r}: the class cannot be called without arguments: {error}"
+            ) from error
         if not callable(function):
             raise PassError(f"pass {name!r}: its instances are not callable")
     takes_graph = isinstance(function, base) or _wants_graph(function)
@@ -102,7 +104,7 @@ def of(function: Any, name: str | None = None) -> PassUnderTest:
     def call(gm: GraphModule) -> None:
         result = function(gm.graph if takes_graph else gm)
         result = getattr(result, "graph_module", result)
-        if hasattr(result, "graph") and result is not gm:
+        if isinstance(result, GraphModule) and result is not gm:
             gm.graph = result.graph
 
     return PassUnderTest(name, call)
@@ -128,7 +130,7 @@ def clone_untouched(graph: Graph) -> None:
             names = mutable_arguments(node.args[0])
             node.meta["only_clone_these_tensors"] = [n for n in names if node.kwargs.get(n) is not None]
         elif op_of(node) == V2:
-            node.meta["only_clone_these_tensors"] = list(range(len(node.kwargs["_all_bases"])))  # type: ignore[arg-type]
+            node.meta["only_clone_these_tensors"] = list(range(len(node.kwargs["_all_bases"])))
 
 
 @contextlib.contextmanager

@@ -1,0 +1,108 @@
+"""The capture of one test: whether there is one, from when to when, and what it hands on."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from . import marker
+from .options import Settings
+
+if TYPE_CHECKING:
+    from .capture import Capture
+
+SETTINGS = pytest.StashKey[Settings]()
+_CAPTURE = pytest.StashKey["Capture"]()
+
+# The name under which a test's graphs travel with its report, from xdist workers as well.
+PROPERTY = "reinplace"
+FIXTURES = frozenset({"reinplace", "assert_reinplaced", "assert_clones"})
+DISABLED = "--reinplace-disable: nothing is captured, so the pass would not be exercised"
+
+
+def settings_of(config: pytest.Config) -> Settings:
+    """Return the options in force."""
+    return config.stash.get(SETTINGS, Settings())
+
+
+def is_asked(item: pytest.Item) -> bool:
+    """Return whether a test itself asks to be captured, by a fixture or a marker."""
+    if not isinstance(item, pytest.Function):
+        return False
+    return not FIXTURES.isdisjoint(item.fixturenames) or item.get_closest_marker(marker.NAME) is not None
+
+
+def is_wanted(item: pytest.Item) -> bool:
+    """Return whether a test is captured: it asks for it, or a report on all tests is wanted.
+
+    A report captures only tests that run after torch was imported: it never imports torch itself.
+    """
+    settings = settings_of(item.config)
+    if settings.disable or not isinstance(item, pytest.Function):
+        return False
+    return is_asked(item) or ("torch" in sys.modules and (settings.report or settings.json is not None))
+
+
+def begin(item: pytest.Item) -> Capture:
+    """Start the capture of a test, or return the one that is running.
+
+    Raises:
+        pytest.UsageError: the pass under test cannot be found.
+    """
+    if _CAPTURE in item.stash:
+        return item.stash[_CAPTURE]
+    from .capture import Capture
+    from .pass_under_test import PassError
+
+    settings, marked = settings_of(item.config), marker.read(item)
+    try:
+        capture = Capture(
+            pass_name=marked.pass_ or settings.pass_name or "inductor",
+            backend=marked.backend or settings.backend or "inductor",
+            folder=item.config.rootpath,
+        )
+    except PassError as error:
+        raise pytest.UsageError(str(error)) from None
+    item.stash[_CAPTURE] = capture.__enter__()
+    return capture
+
+
+def running(item: pytest.Item) -> Capture | None:
+    """Return the capture of a test, ``None`` where there is none."""
+    return item.stash.get(_CAPTURE, None)
+
+
+def end(item: pytest.Item) -> None:
+    """Stop the capture of a test, if there is one."""
+    capture = item.stash.get(_CAPTURE, None)
+    if capture is not None:
+        del item.stash[_CAPTURE]
+        capture.__exit__(None, None, None)
+
+
+def hand_on(item: pytest.Item) -> None:
+    """Put what was captured on the test's report."""
+    capture = running(item)
+    if capture is not None and (capture.graphs or is_asked(item)):
+        data = [graph.to_dict() for graph in capture.graphs]
+        item.user_properties.append((PROPERTY, json.dumps(data, sort_keys=True)))
+
+
+def origin(capture: Capture) -> str:
+    """Return the pass and the backend for the reader of a failure."""
+    return f"pass {capture.pass_name}, backend {capture.backend}"
+
+
+def check_limits(item: pytest.Item) -> None:
+    """Fail a test whose marker allows fewer clones than it has."""
+    capture, marked = running(item), marker.read(item)
+    if capture is None or not marked.has_limits:
+        return
+    from . import verdict
+
+    found = verdict.within(capture.graphs, marked.max_clones, marked.max_clone_bytes, origin(capture))
+    if not found.passed:
+        pytest.fail(str(found), pytrace=False)

@@ -1,0 +1,68 @@
+"""The marker ``@pytest.mark.reinplace(...)``."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from . import options
+
+NAME = "reinplace"
+_VALID = ("backend", "pass_", "max_clones", "max_clone_bytes")
+
+LINE = (
+    "reinplace(*, backend=None, pass_=None, max_clones=None, max_clone_bytes=None): capture what the test "
+    "compiles, with this backend and pass, and fail it when more is cloned"
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Marked:
+    """What the markers of a test say; ``None`` where they say nothing."""
+
+    backend: str | None = None
+    pass_: str | None = None
+    max_clones: int | None = None
+    max_clone_bytes: int | None = None
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether the test may fail because of what it cloned."""
+        return self.max_clones is not None or self.max_clone_bytes is not None
+
+
+def read(item: pytest.Item) -> Marked:
+    """Return what the markers of a test say; the closest marker wins, name by name.
+
+    Raises:
+        pytest.UsageError: an unknown or a positional argument, or a wrong value.
+    """
+    given: dict[str, Any] = {}
+    for mark in item.iter_markers(NAME):
+        if mark.args:
+            raise _wrong(item, f"takes keyword arguments only, got {mark.args!r}")
+        for name, value in mark.kwargs.items():
+            if name not in _VALID:
+                raise _wrong(item, f"has no argument {name!r}; the valid ones are {', '.join(_VALID)}")
+            if value is not None:
+                _check(item, name, value)
+                given.setdefault(name, value)
+    return Marked(**given)
+
+
+def _check(item: pytest.Item, name: str, value: Any) -> None:
+    if name in ("max_clones", "max_clone_bytes"):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise _wrong(item, f"expected {name} to be an int of at least 0, got {value!r}")
+        return
+    check = options.backend_name if name == "backend" else options.pass_name
+    try:
+        check(value if isinstance(value, str) else repr(value))
+    except ValueError as error:
+        raise _wrong(item, f"{name}: {error}") from None
+
+
+def _wrong(item: pytest.Item, text: str) -> pytest.UsageError:
+    return pytest.UsageError(f"{item.nodeid}: marker {NAME}: {text}")

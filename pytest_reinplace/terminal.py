@@ -1,0 +1,64 @@
+"""The terminal section of ``--reinplace-report``."""
+
+from __future__ import annotations
+
+import pytest
+
+from . import wording
+from .record import Record, total
+
+_LARGEST = 10
+
+
+def summarize(terminal: pytest.TerminalReporter, records: list[Record]) -> None:
+    """Print each test's numbers, their sums, and the largest clones with reasons."""
+    terminal.section("reinplace")
+    if not records:
+        terminal.line("no test was captured: none ran torch.compile")
+        return
+    for record in records:
+        terminal.line(f"{record.nodeid}: {_counts(record.counts())}")
+        for line in _remarks(record):
+            terminal.line(f"    {line}", yellow=True)
+    if len(records) > 1:
+        terminal.line(
+            f"total of {wording.plural(len(records), 'test')}: {_counts(total(records))}", bold=True
+        )
+    _largest(terminal, records)
+
+
+def _counts(counts: dict[str, int]) -> str:
+    text = (
+        f"{wording.plural(counts['graphs'], 'graph')}, {wording.plural(counts['candidates'], 'candidate')}, "
+        f"{counts['reinplaced']} in place, {counts['cloned']} cloned"
+    )
+    return f"{text}, {wording.bytes_of(counts['clone_bytes'])}" if counts["cloned"] else text
+
+
+def _remarks(record: Record) -> list[str]:
+    remarks = []
+    for graph in record.graphs:
+        if graph.get("problem"):
+            remarks.append(f"{graph['graph']} could not be judged: {graph['problem']}")
+        if graph.get("suspicious"):
+            remarks.append(f"{graph['graph']} may compute something else: {', '.join(graph['suspicious'])}")
+    return remarks
+
+
+def _largest(terminal: pytest.TerminalReporter, records: list[Record]) -> None:
+    found = [(record.nodeid, clone) for record in records for clone in record.clones]
+    if not found:
+        return
+    from .passes import Outcome
+
+    found.sort(key=lambda pair: -pair[1]["nbytes"])
+    shown = min(len(found), _LARGEST)
+    what = "all clones" if len(found) <= _LARGEST else f"the {shown} largest of {len(found)} clones"
+    terminal.line("")
+    terminal.line(f"{what}, largest first:", bold=True)
+    for nodeid, clone in found[:_LARGEST]:
+        first, *more = wording.clone_lines(Outcome.from_dict(clone))
+        terminal.line(f"  {first}")
+        for line in more:
+            terminal.line(f"  {line}")
+        terminal.line(f"    in {nodeid}", light=True)

@@ -1,0 +1,134 @@
+"""What the fixture ``reinplace`` is: passes applied by hand, callables compiled and measured."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from . import _torch, call, pass_under_test
+from .before import Before
+from .captured import CapturedGraph
+from .judge import Judgement, judge
+
+if TYPE_CHECKING:
+    from torch.fx import GraphModule
+
+    from .capture import Capture
+    from .pass_under_test import PassUnderTest
+    from .passes import Report
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Run:
+    """A callable that was compiled, called and measured.
+
+    Args:
+        report: what was decided in all its graphs.
+        result: what it returned.
+        peak_bytes: the most bytes that were live during the call, above the level before it; that of
+            tensors on the GPU when it got any.
+        graphs: the graphs one by one.
+    """
+
+    report: Report
+    result: Any
+    peak_bytes: int
+    graphs: tuple[CapturedGraph, ...]
+
+
+class Workbench:
+    """Runs passes and callables under the capture of a test.
+
+    Args:
+        capture: the running capture.
+    """
+
+    def __init__(self, capture: Capture) -> None:
+        self._capture = capture
+        self._applied = 0
+
+    @property
+    def graphs(self) -> tuple[CapturedGraph, ...]:
+        """All graphs that the test compiled so far."""
+        return tuple(self._capture.graphs)
+
+    @property
+    def report(self) -> Report:
+        """What was decided in all graphs so far."""
+        return self._capture.report
+
+    def apply(self, gm: GraphModule, my_pass: Callable[..., Any] | str | None = None) -> Report:
+        """Run a pass over a functional graph and return what it did.
+
+        Args:
+            gm: an FX graph as AOTAutograd gives it to the post-grad stage; rewritten and recompiled.
+            my_pass: a callable over the ``GraphModule``, or over the ``Graph`` if its first parameter is
+                annotated so, a ``CustomGraphPass``, or a name as ``--reinplace-pass`` takes it; by default
+                the pass under test.
+
+        Raises:
+            pytest_reinplace.passes.GraphError: the graph is not functional.
+            Exception: whatever the pass raises; the graph is then as it was before.
+        """
+        under_test = self._capture.pass_under_test
+        if isinstance(my_pass, str):
+            under_test = pass_under_test.find(my_pass)
+        elif my_pass is not None:
+            under_test = pass_under_test.of(my_pass)
+        text = str(gm.graph)
+        judgement = _applied(under_test, gm)
+        graph_id = f"[apply {self._applied}]"
+        self._applied += 1
+        report = dataclasses.replace(judgement.report, graph=graph_id)
+        self._capture.graphs.append(
+            CapturedGraph(
+                id=graph_id,
+                report=report,
+                suspicious=judgement.suspicious,
+                before=text,
+                after=str(gm.graph),
+                pass_name=under_test.name,
+            )
+        )
+        return report
+
+    def compile(self, fn: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+        """Return ``torch.compile(fn, **options)``, sharing nothing with earlier compilations of ``fn``."""
+        return call.compiled(fn, **options)
+
+    def run(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Run:
+        """Compile ``fn``, call it twice with the same tensors, and measure the second call.
+
+        All tensors that can be reached from ``fn`` and the arguments, and the random generators, are put
+        back before the second call. A ``fn`` that is compiled already is called as it is.
+        """
+        start = len(self._capture.graphs)
+        result, peak = call.with_peak(call.compiled(fn), fn, args, kwargs)
+        graphs = tuple(self._capture.graphs[start:])
+        from .passes import Report
+
+        return Run(Report.joined(graph.report for graph in graphs), result, peak, graphs)
+
+
+def _applied(under_test: PassUnderTest, gm: GraphModule) -> Judgement:
+    """Run a pass and judge it; the graph is put back when anything raises."""
+    from .passes import reinplace
+
+    if under_test.is_exact:
+        return Judgement(reinplace(gm))
+    before, saved = Before.of(gm), copy.deepcopy(gm.graph)
+    try:
+        if under_test.is_stock:
+            _torch.run_stock_reinplacing(gm)
+        else:
+            under_test.rewrite(gm)
+        gm.graph.lint()
+        judgement = judge(before, gm.graph)
+    except BaseException:
+        gm.graph = saved
+        gm.recompile()
+        raise
+    gm.recompile()
+    return judgement
