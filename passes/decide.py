@@ -282,12 +282,14 @@ def _up(decision: Decision, candidate: Candidate) -> frozenset[int]:
 def _same_node(decision: Decision, candidate: Candidate) -> Refusal | None:
     """Condition 2: the call must not see its own write through another operand."""
     root = decision.root(candidate.operand.storage)
-    for other in decision.model.candidates[: candidate.index][::-1]:
+    for other in reversed(decision.model.candidates[: candidate.index]):
         if other.node is not candidate.node:
             break
-        if decision.accepted(other) and decision.root(other.operand.storage) is root and any(
-            _meets(decision, a, b) for a in other.writes for b in candidate.writes
-        ):  # fmt: skip
+        if not decision.accepted(other) or decision.root(other.operand.storage) is not root:
+            continue
+        # Each was cloned on its own: neither may see the other's write, now or in its result later.
+        seen = [*candidate.writes, *(r.place.region for r in decision.model.reads[candidate.result])]
+        if any(_meets(decision, a, b) for a in other.writes for b in seen):
             return Refusal(Reason.SAME_NODE, (other.operand_node,), frozenset({other.index}))
     hits = [
         (name, node, place)
