@@ -10,7 +10,7 @@ from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 
 from . import _torch
-from .region import as_size
+from .region import Geometry, Region, as_size
 from .schema import schema_of
 from .wrapper import BaseView
 
@@ -63,12 +63,30 @@ class Emitter:
         val = source.meta["val"]
         if is_dense(val):
             return self.view(origin, aten.clone.default, (source,))
+        repeated = [d for d in range(val.dim()) if as_size(val.stride(d)) == 0 and as_size(val.size(d)) != 1]
+        if repeated:
+            return self._clone_expanded(origin, source, repeated)
+        if all(isinstance(n, int) for n in (*val.size(), *val.stride(), val.storage_offset())):
+            if Geometry().self_overlapping(Region.of(val)):  # copy the bytes that elements share once
+                need = 1 + sum((n - 1) * s for n, s in zip(val.size(), val.stride(), strict=True))
+                flat = self.view(origin, aten.as_strided.default, (source, [need], [1], val.storage_offset()))
+                copied = self.view(origin, aten.clone.default, (flat,))
+                shape = (copied, list(val.size()), list(val.stride()), 0)
+                return self.view(origin, aten.as_strided.default, shape)
         sizes = [self.symbol(origin, source, "sym_size", i) for i in range(val.dim())]
         strides = [self.symbol(origin, source, "sym_stride", i) for i in range(val.dim())]
         empty = self.view(origin, aten.empty_strided.default, (sizes, strides), _like(val))
         copy = self.call(origin, aten.copy_.default, (empty, source))
         copy.meta["val"] = empty.meta["val"]
         return empty
+
+    def _clone_expanded(self, origin: Node, source: Node, repeated: list[int]) -> Node:
+        """Insert a copy of an expanded tensor: copy it once, then expand the copy."""
+        sizes = [self.symbol(origin, source, "sym_size", d) for d in range(source.meta["val"].dim())]
+        once = source
+        for dim in repeated:
+            once = self.view(origin, aten.slice.Tensor, (once, dim, 0, 1))
+        return self.view(origin, aten.expand.default, (self.clone(origin, once), sizes))
 
     def symbol(self, origin: Node, source: Node, kind: str, dim: int) -> Any:
         """Return a size or stride of ``source``: an int, or a node that asks for it at run time."""

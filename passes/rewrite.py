@@ -99,14 +99,14 @@ class _Rewriter:
         """Rewrite all nodes; returns those that have no users any more, in graph order."""
         for node in list(self.model.graph.nodes):
             self.current = node
-            if node in self.by_node:
+            if node.op == "output":
+                self._returned(node)
+            elif node in self.by_node:
                 self._candidates(node, self.by_node[node])
             elif node in self.decision.erased:
                 self._replace(node, node.args[0])
-            elif node.op == "call_function" and is_operator(node.target):
+            elif node in self.stale:
                 self._refresh(node)
-            elif node.op == "output":
-                self._returned(node)
         self.current = None
         return sorted(self.dead, key=self.model.order.__getitem__)
 
@@ -119,7 +119,15 @@ class _Rewriter:
 
     def _refresh(self, node: Node) -> None:
         """Recompute a view's fake value when its operand is another tensor now."""
-        if node not in self.stale or not schema_of(node.target).view:
+        if node.op != "call_function":
+            return
+        if node.target is operator.getitem:
+            source: Any = node.args[0]
+            if isinstance(source.meta.get("val"), list | tuple):
+                node.meta["val"] = source.meta["val"][node.args[1]]
+            self.stale.update(node.users)
+            return
+        if not is_operator(node.target) or not schema_of(node.target).view:
             return
         moved = self._moved(self.model.place(node)) if scatter.is_absolute(node) else 0
         if moved:
