@@ -54,13 +54,31 @@ class EntryItem(pytest.Item):
     def __init__(self, *, entry: Entry, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.entry = entry
+        self.device = self._option("device", "cpu")
         self.extra_keyword_matches.update(entry.tags)
+        for reason in self._obstacles():
+            self.add_marker(pytest.mark.skip(reason))
+
+    def _option(self, name: str, default: str) -> str:
+        value = self.config.getoption(f"reinplace_{name}", default=None)
+        return str(value) if value is not None else default
+
+    def _obstacles(self) -> Iterator[str]:
+        """Yield why the entry cannot run here, as far as can be told without importing anything."""
+        for package in self.entry.requires:
+            if not _installed(package):
+                yield f"package {package!r} is not installed"
+        if self.device not in self.entry.presets:
+            yield f"no preset for {self.device}, only for {', '.join(self.entry.presets)}"
 
     def runtest(self) -> None:
-        """Run the entry; skips it where a package, a device or a preset is missing."""
-        device = self._option("device", "cpu")
-        self._skip_unless_possible(device)
-        preset = self.entry.presets[device]
+        """Run the entry; it is skipped where a package, its preset or the device is missing."""
+        if self.device == "cuda":
+            import torch
+
+            if not torch.cuda.is_available():
+                pytest.skip("no CUDA device")
+        preset = self.entry.presets[self.device]
         from .entry_run import run
 
         pass_name = self._option("pass", "exact")
@@ -70,22 +88,6 @@ class EntryItem(pytest.Item):
         self.user_properties.append(("reinplace", json.dumps(graphs)))
         if verdict.problems():
             raise EntryFailure(verdict)
-
-    def _option(self, name: str, default: str) -> str:
-        value = self.config.getoption(f"reinplace_{name}", default=None)
-        return str(value) if value is not None else default
-
-    def _skip_unless_possible(self, device: str) -> None:
-        for package in self.entry.requires:
-            if not _installed(package):
-                pytest.skip(f"package {package!r} is not installed")
-        if device not in self.entry.presets:
-            pytest.skip(f"no preset for {device}, only for {', '.join(self.entry.presets)}")
-        if device == "cuda":
-            import torch
-
-            if not torch.cuda.is_available():
-                pytest.skip("no CUDA device")
 
     def add_report_section(self, when: str, key: str, content: str) -> None:
         """Add captured output, without the empty records of torch's trace log: a compile makes hundreds."""

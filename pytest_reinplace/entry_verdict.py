@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from .entry import Entry, Preset
 
 if TYPE_CHECKING:
-    from .capture import CapturedGraph
+    from .captured import CapturedGraph
     from .passes import Outcome
 
 

@@ -150,7 +150,7 @@ def test_a_missing_package_skips_by_name(project: pytest.Pytester) -> None:
     write(project, ENTRY + "requires: [torch, no_such_package.part]\n")
     result = project.runpytest("-rs")
     result.assert_outcomes(skipped=1)
-    result.stdout.fnmatch_lines(["*package 'no_such_package.part' is not installed*"])
+    result.stdout.fnmatch_lines(["*model.reinplace.yaml*package 'no_such_package.part' is not installed*"])
 
 
 def test_a_missing_preset_skips_by_name(project: pytest.Pytester) -> None:
