@@ -311,10 +311,8 @@ def _make_room(
     """Copy the overlapping operands instead of the candidate, where that is less."""
     model = decision.model
     nodes = {node: model.nbytes(place.region) for _, node, place in hits}
-    gain = candidate.nbytes
-    for write in model.writes.get(decision.root(candidate.operand.storage), ()):
-        if write.source.storage is candidate.result:
-            gain += model.nbytes(write.place.region)
+    # A result that is refused also turns the copy_ back into the input into a real one.
+    gain = candidate.nbytes + model.written_back.get(candidate.index, 0)
     if sum(nodes.values()) >= gain:
         return False
     decision.copied.extend((candidate.index, name, node) for name, node, _ in hits)

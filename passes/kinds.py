@@ -249,14 +249,15 @@ def _scatter(model: Model, node: Node) -> bool:
 
 
 def _clone(model: Model, node: Node) -> bool:
-    """Add an explicit clone that keeps the layout; one that changes it is a conversion, not a clone."""
+    """Add an explicit clone; one that is made for the sake of another layout is a conversion, no clone."""
     operand, place = _own_operand(model, node)
     result = model.fresh(node, node.meta["val"])
     if place is None or not isinstance(result, Place):
         return False
-    if not model.geometry.same_layout(place.region, result.region):
+    converts = node.kwargs.get("memory_format") not in (None, torch.preserve_format)
+    settled = relayout.settle(model, operand, None if converts else node, result)
+    if settled[1] is Reason.LAYOUT:
         return False
-    settled = relayout.settle(model, operand, None, result)
     model.values[node] = relayout.value(model, node, settled[0], result)
     _add(model, Kind.CLONE, node, 0, (("aten::clone", "self"),), operand, settled, (), ())
     return True

@@ -73,6 +73,7 @@ class Model:
         for node in graph.nodes:
             self._visit(node)
         self._exit_reads()
+        self.written_back = self._written_back()
 
     # -- storages and places -------------------------------------------------------------------
 
@@ -276,6 +277,20 @@ class Model:
                 place = next(places(self.values[storage.node]))
                 whole = Place(storage, self.whole[storage], place.value)
                 self.add_read(storage.node, whole, END, is_exit=True)
+
+    def _written_back(self) -> dict[int, int]:
+        """Return, for each candidate on the way from an input to a copy_ into it, the bytes of that copy."""
+        found: dict[int, int] = collections.defaultdict(int)
+        for storage, writes in self.writes.items():
+            for write in writes:
+                way, value = [], write.source.storage
+                while value in self.made_by:
+                    way.append(self.made_by[value].index)
+                    value = self.made_by[value].operand.storage
+                if value is storage and self.geometry.same(write.source.region, write.place.region):
+                    for index in way:
+                        found[index] += self.nbytes(write.place.region)
+        return found
 
     def nbytes(self, region: Region) -> int:
         """Return the bytes of a region, hinted when symbolic."""
