@@ -315,5 +315,7 @@ def _make_room(
     gain = candidate.nbytes + model.written_back.get(candidate.index, 0)
     if sum(nodes.values()) >= gain:
         return False
-    decision.copied.extend((candidate.index, name, node) for name, node, _ in hits)
+    decision.copied.extend(
+        (candidate.index, name, node) for node, name in {node: name for name, node, _ in hits}.items()
+    )
     return True

@@ -296,19 +296,12 @@ class Geometry:
         room = [n for n, _ in x.axes] + [1] * (len(strides) - len(x.axes))
         far = list(steps)
         for count, stride in y.axes:
-            axis, times = self._axis(stride, strides)
-            if axis is None:
+            # One step along the inner region may be a step along several axes of the outer one.
+            step = self.digits(stride, strides)
+            if step is None:
                 return False
-            far[axis] = far[axis] + (count - 1) * times
+            far = [f + (count - 1) * s for f, s in zip(far, step, strict=True)]
         return all(self.at_most(f + 1, n) for f, n in zip(far, room, strict=True))
-
-    def _axis(self, stride: Size, strides: Sequence[Size]) -> tuple[int | None, Size]:
-        for i, s in enumerate(strides):
-            if stride == s:
-                return i, 1
-            if isinstance(stride, int) and isinstance(s, int) and stride % s == 0:
-                return i, stride // s
-        return None, 0
 
     def self_overlapping(self, region: Region) -> bool:
         """Return whether two elements of the region may share a byte (``True`` when not excluded)."""

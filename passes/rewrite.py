@@ -84,10 +84,9 @@ class _Rewriter:
         self.by_node: dict[Node, list[Candidate]] = {}
         for candidate in self.model.candidates:
             self.by_node.setdefault(candidate.node, []).append(candidate)
-        self.copied: dict[Node, list[tuple[str, Node]]] = {}
-        for index, name, operand in decision.copied:
-            node = self.model.candidates[index].node
-            self.copied.setdefault(node, []).append((name, operand))
+        self.copied: dict[Node, dict[Node, None]] = {}
+        for index, _, operand in decision.copied:
+            self.copied.setdefault(self.model.candidates[index].node, {})[operand] = None
         self.leaves: list[Node] = [n for o in self.model.graph.find_nodes(op="output") for n in _leaves(o)]
         self.replaced: dict[Node, Node] = {}
         self.stale: set[Node] = set()
@@ -145,8 +144,8 @@ class _Rewriter:
         return int(shift) // place.value.element_size() if shift != 0 else 0
 
     def _candidates(self, node: Node, candidates: list[Candidate]) -> None:
-        for name, operand in self.copied.get(node, ()):
-            self._copy_operand(node, name, operand)
+        for operand in self.copied.get(node, ()):
+            self._copy_operand(node, operand)
         kind = candidates[0].kind
         if kind is Kind.AUTO_V1:
             self._auto_v1(node, candidates)
@@ -163,7 +162,8 @@ class _Rewriter:
             self._write_view(node, candidates[0], copy)
             self._replace(node, copy)
 
-    def _copy_operand(self, node: Node, name: str, operand: Node) -> None:
+    def _copy_operand(self, node: Node, operand: Node) -> None:
+        """Let a call read a copy of one operand, at every place where it only reads it."""
         current = self._now(operand)
         copy = self.emitter.clone(node, current)
 
@@ -171,10 +171,13 @@ class _Rewriter:
             return copy if n is current else n
 
         if node.target in (_torch.hop("auto_functionalized"), _torch.hop("auto_functionalized_v2")):
-            node.kwargs = {**node.kwargs, name: map_arg(node.kwargs[name], swap)}
+            read = {n: map_arg(v, swap) for n, v in wrapper.read_args(node)}
+            node.kwargs = {**node.kwargs, **read}
         elif node.target is _torch.hop("triton_kernel_wrapper_functional"):
             inner: Any = node.kwargs["kwargs"]
-            node.kwargs = {**node.kwargs, "kwargs": {**inner, name: copy}}
+            written: Any = node.kwargs["tensors_to_clone"]
+            read = {n: v if n in written else map_arg(v, swap) for n, v in inner.items()}
+            node.kwargs = {**node.kwargs, "kwargs": read}
         else:  # self is the first argument and stays
             node.args = (node.args[0], *map_arg(node.args[1:], swap))
 

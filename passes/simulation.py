@@ -20,7 +20,17 @@ from torch.fx.node import map_arg
 from . import _torch
 from .equivalence import Effects, difference, effects
 from .execution import address, attributes, cloned, leaves
-from .slots import INDEX_PUTS, SCATTERS, mutable, nbytes, others, read_arguments, result_of, slots
+from .slots import (
+    INDEX_PUTS,
+    SCATTERS,
+    is_plain_clone,
+    mutable,
+    nbytes,
+    others,
+    read_arguments,
+    result_of,
+    slots,
+)
 
 aten = torch.ops.aten
 
@@ -249,7 +259,8 @@ class _Run:
         return torch.as_strided(base, size, stride, *offset)
 
     def _clone(self, node: Node, args: Any, kwargs: Any) -> Any:
-        return aten.clone.default(*args, **kwargs) if (node, 0) in self.copied else args[0]
+        kept = (node, 0) in self.copied or not is_plain_clone(node)
+        return aten.clone.default(*args, **kwargs) if kept else args[0]
 
     def _operator(self, node: Node, args: Any, kwargs: Any) -> torch.Tensor:
         base: torch.Tensor = args[0]

@@ -29,7 +29,7 @@ def slots(node: Node) -> list[tuple[Any, Node]]:
     """Return ``(slot, operand)`` of each candidate of a node."""
     if node.op != "call_function":
         return []
-    if node.target in SCATTERS or node.target in INDEX_PUTS or node.target is aten.clone.default:
+    if node.target in SCATTERS or node.target in INDEX_PUTS or is_plain_clone(node):
         return [(0, node.args[0])] if isinstance(node.args[0], Node) else []
     if node.target is _torch.hop("auto_functionalized"):
         return list(_v1_slots(node))
@@ -39,6 +39,17 @@ def slots(node: Node) -> list[tuple[Any, Node]]:
         given: Any = node.kwargs["kwargs"]
         return [(name, given[name]) for name in node.kwargs["tensors_to_clone"]]  # type: ignore[union-attr]
     return []
+
+
+def is_plain_clone(node: Node) -> bool:
+    """Return whether a node is a clone with its operand's strides: one with others is a conversion.
+
+    Kernels may rely on the strides they were promised, so a conversion is no copy that a pass may remove.
+    """
+    if node.target is not aten.clone.default or not isinstance(node.args[0], Node):
+        return False
+    old, new = node.args[0].meta["val"], node.meta["val"]
+    return all(n <= 1 or a == b for n, a, b in zip(new.shape, old.stride(), new.stride(), strict=True))
 
 
 def _v1_slots(node: Node) -> Iterator[tuple[Any, Node]]:
