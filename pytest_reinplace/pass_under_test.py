@@ -139,6 +139,7 @@ def _importable(folder: Path | None) -> Iterator[None]:
         yield
         return
     sys.path.append(str(folder))
+    importlib.invalidate_caches()
     try:
         yield
     finally:

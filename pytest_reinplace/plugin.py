@@ -57,14 +57,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         marker.read(item)
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
+def pytest_runtest_setup(item: pytest.Item) -> None:
     """Start capturing before the test's fixtures are set up."""
     if settings_of(item.config).disable and marker.read(item).has_limits:
         pytest.skip(item_capture.DISABLED)
     if item_capture.is_wanted(item):
         item_capture.begin(item)
-    return (yield)
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)

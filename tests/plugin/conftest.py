@@ -1,0 +1,35 @@
+"""Projects whose tests compile, run inside this process."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from .programs import PROGRAMS
+
+
+@pytest.fixture(scope="session")
+def warm() -> None:
+    """Compile once outside: pytester forgets modules that a run inside it imports, and torch cannot bear that."""
+    import torch
+
+    from pytest_reinplace.capture import Capture
+
+    from .programs import keep, read_row
+
+    for name in ("inductor", "exact"):
+        with Capture(name, "graph"):
+            torch.compile(keep)(torch.ones(4))
+            torch.compile(read_row, dynamic=True)(torch.ones(4, 4, requires_grad=True), 1).backward()
+
+
+@pytest.fixture
+def compiling(warm: None, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """Return a project with ``programs.py`` whose tests compile by the graph backend unless told otherwise."""
+    for variable in [name for name in os.environ if name.startswith("REINPLACE_")]:
+        monkeypatch.delenv(variable)
+    monkeypatch.syspath_prepend(pytester.path)
+    pytester.makepyfile(programs=PROGRAMS)
+    pytester.makeini("[pytest]\nreinplace_backend = graph\n")
+    return pytester

@@ -1,0 +1,100 @@
+"""The marker @pytest.mark.reinplace."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def run(project: pytest.Pytester, marker: str, body: str, *args: str) -> pytest.RunResult:
+    project.makepyfile(
+        test_it=f"import pytest, torch\nfrom programs import *\n\n@pytest.mark.reinplace({marker})\n{body}\n"
+    )
+    return project.runpytest_inprocess("--strict-markers", *args)
+
+
+KEEP = "def test_it():\n    torch.compile(keep)(*inputs(keep))\n"
+
+
+@pytest.mark.parametrize("marker", ["max_clones=1", "max_clone_bytes=32", "max_clones=1, max_clone_bytes=40"])
+def test_within_the_limits_a_test_passes(compiling: pytest.Pytester, marker: str) -> None:
+    run(compiling, marker, KEEP).assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(
+    ("marker", "text"),
+    [
+        ("max_clones=0", "1 clone, allowed are max_clones=0 (pass inductor, backend graph)"),
+        ("max_clone_bytes=31", "32 B cloned, allowed are max_clone_bytes=31 (pass inductor, backend graph)"),
+    ],
+)
+def test_beyond_a_limit_it_fails_and_explains(compiling: pytest.Pytester, marker: str, text: str) -> None:
+    result = run(compiling, marker, KEEP)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([text, "  aten::index_put.self at programs.py:*: 32 B, *"])
+
+
+def test_a_limit_on_nothing_compiled_fails(compiling: pytest.Pytester) -> None:
+    result = run(compiling, "max_clones=0", "def test_it():\n    pass")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["no graph was compiled, so the pass was not exercised:*"])
+
+
+def test_a_failure_of_the_test_itself_is_what_is_shown(compiling: pytest.Pytester) -> None:
+    result = run(compiling, "max_clones=0", "def test_it():\n    assert 1 == 2")
+    result.stdout.fnmatch_lines(["E *assert 1 == 2"])
+    result.stdout.no_fnmatch_line("*exercised*")
+
+
+def test_pass_and_backend_beat_the_options(compiling: pytest.Pytester) -> None:
+    body = """
+class TestIt:
+    @pytest.mark.reinplace(pass_="exact")
+    def test_it(self, reinplace):
+        torch.compile(update)(*inputs(update))
+        assert [(g.pass_name, g.backend) for g in reinplace.graphs] == [("exact", "graph")]
+"""
+    result = run(
+        compiling,
+        "pass_='inductor', backend='graph'",
+        body,
+        "--reinplace-backend=inductor",
+        "--reinplace-pass=a:b",
+    )
+    assert result.ret == pytest.ExitCode.USAGE_ERROR  # the option is looked at all the same
+    run(compiling, "pass_='inductor', backend='graph'", body, "--reinplace-backend=inductor").assert_outcomes(
+        passed=1
+    )
+
+
+def test_a_pass_that_cannot_be_imported_is_an_error_of_the_test(compiling: pytest.Pytester) -> None:
+    result = run(compiling, "pass_='no.such:f'", KEEP)
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*pass 'no.such:f': module 'no.such' cannot be imported: *"])
+
+
+@pytest.mark.parametrize(
+    ("marker", "message"),
+    [
+        ("max_clone=1", "has no argument 'max_clone'; the valid ones are backend, pass_, max_clones, *"),
+        ("'exact'", "takes keyword arguments only, got ('exact',)"),
+        ("max_clones=-1", "expected max_clones to be an int of at least 0, got -1"),
+        ("max_clones=True", "expected max_clones to be an int of at least 0, got True"),
+        ("max_clone_bytes='1MiB'", "expected max_clone_bytes to be an int of at least 0, got '1MiB'"),
+        ("backend='eager'", "backend: expected one of inductor, graph, got 'eager'"),
+        (
+            "pass_='nosuch'",
+            "pass_: expected one of inductor, exact or package.module:attribute, got 'nosuch'",
+        ),
+    ],
+)
+def test_a_wrong_marker_stops_before_the_first_test(
+    compiling: pytest.Pytester, marker: str, message: str
+) -> None:
+    result = run(compiling, marker, "def test_it(): raise SystemExit('ran')")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: test_it.py::test_it: marker reinplace: {message}"])
+
+
+def test_it_is_listed(compiling: pytest.Pytester) -> None:
+    result = compiling.runpytest_inprocess("--markers")
+    result.stdout.fnmatch_lines(["@pytest.mark.reinplace(*, backend=None, pass_=None, max_clones=None, *"])

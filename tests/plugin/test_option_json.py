@@ -1,0 +1,98 @@
+"""--reinplace-json."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pytest_reinplace.json_report import write
+from pytest_reinplace.options import Settings
+
+TESTS = """
+import torch
+from programs import *
+
+def test_clones():
+    torch.compile(keep)(*inputs(keep))
+
+def test_fails():
+    torch.compile(call_op)(*inputs(call_op))
+    assert False
+"""
+
+
+def test_the_file_holds_tests_graphs_and_totals(compiling: pytest.Pytester) -> None:
+    compiling.makepyfile(test_it=TESTS)
+    compiling.runpytest_inprocess("--reinplace-json=new/folder/out.json").assert_outcomes(passed=1, failed=1)
+    data = json.loads((compiling.path / "new/folder/out.json").read_text())
+    assert data["schema"] == 1
+    assert data["backend"] == "graph"
+    assert data["pass"] is None
+    assert data["versions"]["torch"].startswith("2.")
+    assert data["total"] == {
+        "tests": 2,
+        "graphs": 2,
+        "candidates": 2,
+        "reinplaced": 1,
+        "cloned": 1,
+        "clone_bytes": 32,
+    }
+    one = data["tests"]["test_it.py::test_clones"]
+    assert one["outcome"] == "passed"
+    (graph,) = one["graphs"]
+    assert (graph["graph"], graph["pass"], graph["backend"]) == ("[fw 0/0]", "inductor", "graph")
+    assert graph["clones"] == ["aten::index_put.self"]
+    (outcome,) = graph["outcomes"]
+    assert outcome["reason"] == "still-read"
+    assert outcome["source"].startswith("programs.py:")
+    assert data["tests"]["test_it.py::test_fails"]["outcome"] == "failed"
+
+
+def test_keys_are_sorted_and_runs_agree(compiling: pytest.Pytester) -> None:
+    compiling.makepyfile(test_it=TESTS)
+    for name in ("a.json", "b.json"):
+        compiling.runpytest_inprocess(f"--reinplace-json={name}")
+    first, second = ((compiling.path / name).read_text() for name in ("a.json", "b.json"))
+    assert first == second == json.dumps(json.loads(first), indent=2, sort_keys=True) + "\n"
+
+
+def test_without_it_no_file_is_written(compiling: pytest.Pytester) -> None:
+    compiling.makepyfile(test_it="def test_nothing(): pass")
+    before = set(compiling.path.iterdir())
+    compiling.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:benchmark")
+    assert {p.name for p in set(compiling.path.iterdir()) - before} <= {"__pycache__"}
+
+
+@pytest.mark.parametrize(("path", "why"), [("folder", "it is a directory"), ("file/out.json", "file")])
+def test_a_path_that_cannot_be_written_stops_before_the_first_test(
+    compiling: pytest.Pytester, path: str, why: str
+) -> None:
+    (compiling.path / "folder").mkdir()
+    (compiling.path / "file").write_text("")
+    compiling.makepyfile("def test_it(): raise SystemExit('ran')")
+    result = compiling.runpytest_inprocess(f"--reinplace-json={path}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: --reinplace-json: cannot write *{path}: *{why}*"])
+    result.stdout.no_fnmatch_line("*ran*")
+
+
+def test_an_empty_path_is_refused(compiling: pytest.Pytester) -> None:
+    result = compiling.runpytest_inprocess("--reinplace-json=")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --reinplace-json: expected a path, got an empty one"])
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "out.json"
+    path.write_text("old")
+    monkeypatch.setattr("os.replace", _refuse)
+    with pytest.raises(OSError, match="no space"):
+        write(path, [], Settings())
+    assert path.read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["out.json"]
+
+
+def _refuse(*args: object) -> None:
+    raise OSError("no space")

@@ -1,0 +1,94 @@
+"""--reinplace-pass."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+USES = """
+import torch
+from programs import *
+
+def test_it(assert_clones, reinplace):
+    loss = torch.compile(read_row)(*inputs(read_row))
+    loss.backward()
+    assert {graph.pass_name for graph in reinplace.graphs} == {PASS}
+    assert assert_clones == CLONES
+"""
+MISSED = ["aten::select_scatter.self"]
+
+PASSES = """
+import torch
+
+called = []
+
+def over_module(gm):
+    assert isinstance(gm, torch.fx.GraphModule)
+    called.append("module")
+
+def over_graph(graph: torch.fx.Graph) -> None:
+    assert isinstance(graph, torch.fx.Graph)
+    called.append("graph")
+
+class Nested:
+    attribute = staticmethod(over_module)
+
+number = 3
+"""
+
+
+def write(project: pytest.Pytester, pass_name: str, clones: list[str]) -> None:
+    project.makepyfile(
+        test_it=USES.replace("PASS", repr(pass_name)).replace("CLONES", repr(clones)), my_passes=PASSES
+    )
+
+
+def test_the_stack_as_it_is_by_default(compiling: pytest.Pytester) -> None:
+    write(compiling, "inductor", MISSED)
+    compiling.runpytest_inprocess().assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(("name", "clones"), [("inductor", MISSED), ("exact", [])])
+def test_a_named_pass(compiling: pytest.Pytester, name: str, clones: list[str]) -> None:
+    write(compiling, name, clones)
+    compiling.runpytest_inprocess(f"--reinplace-pass={name}").assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize("attribute", ["over_module", "over_graph", "Nested.attribute"])
+def test_a_pass_by_module_and_attribute(compiling: pytest.Pytester, attribute: str) -> None:
+    name = f"my_passes:{attribute}"
+    write(compiling, name, MISSED)
+    compiling.runpytest_inprocess(f"--reinplace-pass={name}").assert_outcomes(passed=1)
+
+
+def test_a_pass_is_found_in_the_rootdir(compiling: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [p for p in sys.path if p != str(compiling.path)])
+    write(compiling, "my_passes:over_module", MISSED)
+    compiling.makepyfile(test_it="def test_it(assert_reinplaced): assert assert_reinplaced")
+    compiling.runpytest_inprocess("--reinplace-pass=my_passes:over_module").assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (
+            "nosuch",
+            "--reinplace-pass: expected one of inductor, exact or package.module:attribute, got 'nosuch'",
+        ),
+        (
+            "a-b:c",
+            "--reinplace-pass: expected one of inductor, exact or package.module:attribute, got 'a-b:c'",
+        ),
+        ("", "--reinplace-pass: expected one of inductor, exact or package.module:attribute, got ''"),
+        ("no.such:f", "pass 'no.such:f': module 'no.such' cannot be imported: ModuleNotFoundError: *"),
+        ("my_passes:nosuch", "pass 'my_passes:nosuch': <module 'my_passes' *> has no attribute 'nosuch'"),
+        ("my_passes:Nested.nosuch", "pass 'my_passes:Nested.nosuch': * has no attribute 'nosuch'"),
+        ("my_passes:number", "pass 'my_passes:number': expected a callable over a graph, got 3"),
+    ],
+)
+def test_a_wrong_name_stops_the_session(compiling: pytest.Pytester, name: str, message: str) -> None:
+    write(compiling, "inductor", [])
+    result = compiling.runpytest_inprocess(f"--reinplace-pass={name}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: {message}".replace("[", "[[]")])

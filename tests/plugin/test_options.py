@@ -1,0 +1,104 @@
+"""The table of options: where they may be set, and which place wins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_reinplace.options import OPTIONS, Settings, resolve, switch
+
+
+def settings(
+    pytester: pytest.Pytester, *args: str, ini: str = "", environment: dict[str, str] | None = None
+) -> Settings:
+    pytester.makeini(f"[pytest]\n{ini}\n")
+    return resolve(pytester.parseconfig(*args), environment or {})
+
+
+def test_nothing_is_set_by_default(pytester: pytest.Pytester) -> None:
+    config = pytester.parseconfig()
+    assert {option.dest: getattr(config.option, option.dest) for option in OPTIONS} == {
+        option.dest: None for option in OPTIONS
+    }
+    assert settings(pytester) == Settings()
+
+
+def test_the_names_follow_from_one_another() -> None:
+    names = {(o.flag, o.variable, o.dest) for o in OPTIONS}
+    assert ("--reinplace-pass", "REINPLACE_PASS", "reinplace_pass") in names
+    assert all(o.flag.startswith("--reinplace-") for o in OPTIONS)
+
+
+def test_the_command_line_beats_the_environment_beats_the_ini_file(pytester: pytest.Pytester) -> None:
+    ini, environment = "reinplace_pass = a:ini", {"REINPLACE_PASS": "a:environment"}
+    assert settings(pytester, ini=ini).pass_name == "a:ini"
+    assert settings(pytester, ini=ini, environment=environment).pass_name == "a:environment"
+    found = settings(pytester, "--reinplace-pass=exact", ini=ini, environment=environment)
+    assert found.pass_name == "exact"
+
+
+def test_an_empty_variable_is_none(pytester: pytest.Pytester) -> None:
+    found = settings(pytester, ini="reinplace_backend = graph", environment={"REINPLACE_BACKEND": ""})
+    assert found.backend == "graph"
+
+
+def test_pyproject_is_an_ini_file(pytester: pytest.Pytester) -> None:
+    pytester.makepyprojecttoml(
+        '[tool.pytest.ini_options]\nreinplace_pass = "exact"\nreinplace_report = "true"\n'
+    )
+    found = resolve(pytester.parseconfig(), {})
+    assert (found.pass_name, found.report) == ("exact", True)
+
+
+def test_switches_are_truth_values(pytester: pytest.Pytester) -> None:
+    assert settings(pytester, "--reinplace-report").report
+    assert settings(pytester, environment={"REINPLACE_DISABLE": "yes"}).disable
+    assert not settings(pytester, ini="reinplace_report = true", environment={"REINPLACE_REPORT": "0"}).report
+    assert switch("On")
+    assert not switch("")
+
+
+def test_a_relative_path_is_relative_to_who_said_it(pytester: pytest.Pytester) -> None:
+    folder = pytester.mkdir("folder")
+    pytester.makeini("[pytest]\nreinplace_json = ini.json\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        by_ini = resolve(pytester.parseconfig(f"--rootdir={pytester.path}", f"-c{pytester.path}/tox.ini"), {})
+        by_flag = resolve(pytester.parseconfig("--reinplace-json=x.json"), {})
+    assert by_ini.json == pytester.path / "ini.json"
+    assert by_flag.json == folder / "x.json"
+    assert settings(pytester, "--reinplace-json=/a/b.json").json == Path("/a/b.json")
+
+
+@pytest.mark.parametrize(
+    ("args", "ini", "environment", "message"),
+    [
+        (["--reinplace-backend=x"], "", {}, "--reinplace-backend: expected one of inductor, graph, got 'x'"),
+        ([], "reinplace_backend = x", {}, "ini option reinplace_backend: expected one of"),
+        (
+            [],
+            "",
+            {"REINPLACE_PASS": "x"},
+            "environment variable REINPLACE_PASS: expected one of inductor, exact",
+        ),
+        (
+            [],
+            "",
+            {"REINPLACE_REPORT": "maybe"},
+            "environment variable REINPLACE_REPORT: expected one of 1, true",
+        ),
+    ],
+)
+def test_a_wrong_value_names_its_place(
+    pytester: pytest.Pytester, args: list[str], ini: str, environment: dict[str, str], message: str
+) -> None:
+    with pytest.raises(pytest.UsageError) as caught:
+        settings(pytester, *args, ini=ini, environment=environment)
+    assert str(caught.value).startswith(message)
+
+
+def test_resolved_values_are_left_for_other_readers(pytester: pytest.Pytester) -> None:
+    config = pytester.parseconfig()
+    resolve(config, {"REINPLACE_PASS": "exact"})
+    assert config.getoption("reinplace_pass") == "exact"
