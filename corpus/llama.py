@@ -37,16 +37,9 @@ def decode_step(
     with torch.device(device):
         model = LlamaForCausalLM(config).to(getattr(torch, dtype)).eval()
         tokens = torch.randint(0, vocab, (batch, prompt + 1))
+        position = torch.full((batch, 1), prompt)
     cache = StaticCache(config=config, max_cache_len=cache_length)
     with torch.no_grad():
         model(tokens[:, :prompt], past_key_values=cache, use_cache=True)
-    position = torch.full((batch, 1), prompt, device=device)
-    return Program(
-        model,
-        kwargs={
-            "input_ids": tokens[:, prompt:].clone(),
-            "position_ids": position,
-            "past_key_values": cache,
-            "use_cache": True,
-        },
-    )
+    step = {"input_ids": tokens[:, prompt:].clone(), "position_ids": position}
+    return Program(model, kwargs={**step, "past_key_values": cache, "use_cache": True})
