@@ -212,6 +212,8 @@ def _hits(decision: Decision, candidate: Candidate, read: Read, written: Region)
         return False
     if read.hole is not None and geometry.contains(read.hole, written):
         return False
+    if read.into is not None and not decision.model.is_needed(read.into, written):
+        return False
     # A real write into the class that is read, before it is read, makes the old bytes irrelevant:
     # what the reader expects is then the written value, which its own reads protect.
     return not any(

@@ -14,7 +14,7 @@ from .errors import GraphError
 from .place import Place, Storage, Value, mapped
 from .reason import Reason
 from .region import Region
-from .schema import is_operator, schema_of, target_name
+from .schema import arguments, is_operator, schema_of, target_name
 from .source import where
 
 if TYPE_CHECKING:
@@ -82,7 +82,9 @@ def _add(
     place = model.place(operand)
     assert place is not None
     storage, obstacle = result
-    model.add_read(node, place, hole=hole)
+    # Only a result that could take its operand's place has coordinates to look for its bytes in.
+    handed_on = obstacle is None and _hands_on(kind, node)
+    model.add_read(node, place, hole=hole, into=storage if handed_on else None)
     candidate = Candidate(
         index=len(model.candidates),
         kind=kind,
@@ -100,6 +102,14 @@ def _add(
     )
     model.candidates.append(candidate)
     model.made_by[storage] = candidate
+
+
+def _hands_on(kind: Kind, node: Node) -> bool:
+    """Return whether an operator copies what it does not write without looking at it."""
+    if kind is Kind.INDEX_PUT:
+        accumulates = dict(arguments(node)).get("accumulate", False)
+        return accumulates is False
+    return kind in (Kind.SCATTER, Kind.CLONE, Kind.COPY)
 
 
 def _unsupported(model: Model, node: Node, op: Any) -> None:
@@ -256,7 +266,7 @@ def _clone(model: Model, node: Node) -> bool:
         return False
     converts = node.kwargs.get("memory_format") not in (None, torch.preserve_format)
     settled = relayout.settle(model, operand, None if converts else node, result)
-    if settled[1] is Reason.LAYOUT:
+    if settled[1] is not None:
         return False
     model.values[node] = relayout.value(model, node, settled[0], result)
     _add(model, Kind.CLONE, node, 0, (("aten::clone", "self"),), operand, settled, (), ())

@@ -74,6 +74,7 @@ class Model:
             self._visit(node)
         self._exit_reads()
         self.written_back = self._written_back()
+        self._needed: dict[tuple[Storage, Region], bool] = {}
 
     # -- storages and places -------------------------------------------------------------------
 
@@ -277,6 +278,28 @@ class Model:
                 place = next(places(self.values[storage.node]))
                 whole = Place(storage, self.whole[storage], place.value)
                 self.add_read(storage.node, whole, END, is_exit=True)
+
+    def is_needed(self, storage: Storage, region: Region) -> bool:
+        """Return whether anybody looks at some bytes of a value, there or where they are handed on to."""
+        key = (storage, region)
+        if key not in self._needed:
+            self._needed[key] = self._find_reader(storage, region)
+        return self._needed[key]
+
+    def _find_reader(self, storage: Storage, region: Region) -> bool:
+        pending, seen = [storage], {storage}
+        while pending:
+            for read in self.reads[pending.pop()]:
+                if self.geometry.overlap(read.place.region, region) is False:
+                    continue
+                if read.hole is not None and self.geometry.contains(read.hole, region):
+                    continue
+                if read.into is None:
+                    return True
+                if read.into not in seen:
+                    seen.add(read.into)
+                    pending.append(read.into)
+        return False
 
     def _written_back(self) -> dict[int, int]:
         """Return, for each candidate on the way from an input to a copy_ into it, the bytes of that copy."""

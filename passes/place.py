@@ -92,6 +92,8 @@ class Read:
         time: when the read is over (``END`` for the caller).
         place: what is read.
         hole: bytes inside ``place`` that are surely not read.
+        into: the storage that the bytes are only handed on to, unchanged: they are needed iff somebody
+            reads them there; ``None`` when the reader looks at them itself.
         is_exit: whether it is the caller looking at an input after the call.
         in_flight: whether it is a collective that reads until its wait.
     """
@@ -100,6 +102,7 @@ class Read:
     time: float
     place: Place
     hole: Region | None = None
+    into: Storage | None = None
     is_exit: bool = False
     in_flight: bool = False
 
