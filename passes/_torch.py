@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import logging
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -42,6 +44,17 @@ def op_overload() -> Any:
     return private("torch._ops", "OpOverload")
 
 
+def custom_graph_pass() -> Any:
+    """Return the base class of Inductor's custom graph passes."""
+    return private("torch._inductor.custom_graph_pass", "CustomGraphPass")
+
+
+def digest_of_files(files: tuple[str, ...]) -> str:
+    """Return a digest of the contents of files, as Inductor makes it for its cache keys."""
+    digest = private("torch._inductor.custom_graph_pass", "get_hash_for_files")(files)
+    return str(digest.hex() if isinstance(digest, bytes) else digest)
+
+
 def statically_known(shape_env: Any, expr: Any) -> bool:
     """Return whether a sympy relation holds for all sizes; never adds a guard."""
     if expr is True or expr is False:
@@ -50,7 +63,7 @@ def statically_known(shape_env: Any, expr: Any) -> bool:
         return bool(expr)
     if shape_env is None:
         return False
-    return shape_env._maybe_evaluate_static(expr) == True  # noqa: E712  (sympy.true)
+    return bool(shape_env._maybe_evaluate_static(expr) == True)  # noqa: E712  (sympy.true)
 
 
 def size_hint(shape_env: Any, expr: Any) -> int:
@@ -109,6 +122,17 @@ def run_fake(fake_mode: Any, target: Any, args: Any, kwargs: Any) -> Any:
     symbols = shape_env.ignore_fresh_unbacked_symbols() if shape_env else contextlib.nullcontext()
     with fake_mode, dispatching(), symbols, torch.no_grad():
         return target(*args, **kwargs)
+
+
+@contextlib.contextmanager
+def expecting_refusal() -> Iterator[None]:
+    """Keep torch from logging an error for a fake run that is allowed to fail."""
+    logger = logging.getLogger("torch._subclasses.fake_tensor")
+    was, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = was
 
 
 def unbacked_bindings(fake_mode: Any, value: Any) -> Any:

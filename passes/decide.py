@@ -100,8 +100,8 @@ class Decision:
         kept = sum(model.candidates[i].nbytes for i in self.refused)
         writes = (w for ws in model.writes.values() for w in ws if w.node not in self.erased)
         operands = sum(_nbytes(model, node) for _, _, node in self.copied)
-        return kept + operands + sum(model.nbytes(w.place.region) for w in writes) + sum(
-            self.returned.values()
+        return (
+            kept + operands + sum(model.nbytes(w.place.region) for w in writes) + sum(self.returned.values())
         )
 
 
@@ -150,9 +150,7 @@ def _judge(decision: Decision, candidate: Candidate) -> Refusal | None:
         decision.moved.add(candidate.index)
         return _clobbered(decision, candidate)
     return (
-        _still_read(decision, candidate)
-        or _clobbered(decision, candidate)
-        or _same_node(decision, candidate)
+        _still_read(decision, candidate) or _clobbered(decision, candidate) or _same_node(decision, candidate)
     )
 
 
@@ -219,8 +217,7 @@ def _hits(decision: Decision, candidate: Candidate, read: Read, written: Region)
     return not any(
         candidate.time < w.time < read.time
         and (
-            geometry.contains(w.place.region, written)
-            or geometry.contains(w.place.region, read.place.region)
+            geometry.contains(w.place.region, written) or geometry.contains(w.place.region, read.place.region)
         )
         for w in decision.model.writes.get(read.place.storage, ())
     )
@@ -307,9 +304,7 @@ def _same_node(decision: Decision, candidate: Candidate) -> Refusal | None:
     return Refusal(Reason.SAME_NODE, tuple(dict.fromkeys(n for _, n, _ in hits)), culprits)
 
 
-def _make_room(
-    decision: Decision, candidate: Candidate, hits: list[tuple[str, Node, Place]]
-) -> bool:
+def _make_room(decision: Decision, candidate: Candidate, hits: list[tuple[str, Node, Place]]) -> bool:
     """Copy the overlapping operands instead of the candidate, where that is less."""
     model = decision.model
     nodes = {node: model.nbytes(place.region) for _, node, place in hits}

@@ -100,5 +100,3 @@ def _refusal_on_the_way(
         storage = candidate.operand.storage
     same = decision.model.geometry.same(write.source.region, write.place.region)
     return refusal if storage is write.place.storage and same else None
-
-

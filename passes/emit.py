@@ -117,7 +117,9 @@ class Emitter:
         node.meta["val"] = value.meta["val"] + moved
         return node
 
-    def mutable_op(self, origin: Node, op: Any, by_name: dict[str, Any], eager: dict[str, Any] | None) -> Node:
+    def mutable_op(
+        self, origin: Node, op: Any, by_name: dict[str, Any], eager: dict[str, Any] | None
+    ) -> Node:
         """Insert a call of a mutable operator with arguments by name.
 
         Args:

@@ -29,7 +29,7 @@ Observer = Callable[[Report, Graph], None]
 
 _observers: contextvars.ContextVar[tuple[Observer, ...]] = contextvars.ContextVar("observers", default=())
 
-CustomGraphPass: Any = _torch.private("torch._inductor.custom_graph_pass", "CustomGraphPass")
+CustomGraphPass: Any = _torch.custom_graph_pass()
 
 
 @contextlib.contextmanager
@@ -49,8 +49,7 @@ def observe(callback: Observer) -> Iterator[None]:
 def _fingerprint() -> str:
     """Return a digest of the source of all passes: a changed pass must not hit old cache entries."""
     files = sorted(str(p) for p in pathlib.Path(__file__).parent.glob("*.py"))
-    digest = _torch.private("torch._inductor.custom_graph_pass", "get_hash_for_files")(tuple(files))
-    return str(digest.hex() if isinstance(digest, bytes) else digest)
+    return _torch.digest_of_files(tuple(files))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -75,6 +74,7 @@ class ReinplacePass(CustomGraphPass):  # type: ignore[misc]
         return report
 
     def __call__(self, graph: Graph) -> None:
+        """Rewrite a graph, as Inductor calls it, and tell the observers."""
         report = self.apply(graph)
         for callback in _observers.get():
             callback(report, graph)
@@ -91,6 +91,7 @@ class ProtectPass(CustomGraphPass):  # type: ignore[misc]
     name: str = "protect"
 
     def __call__(self, graph: Graph) -> None:
+        """Protect a graph, as Inductor calls it."""
         protect.protect(graph)
 
     def uuid(self) -> Any:
@@ -124,5 +125,3 @@ def inductor_options() -> dict[str, Any]:
         "post_grad_custom_post_pass": ReinplacePass(),
         "disabled_passes": "reinplace_inplaceable_ops,fix_auto_functionalized_dtype_views",
     }
-
-

@@ -127,8 +127,8 @@ def _unsupported(model: Model, node: Node, op: Any) -> None:
 def _results(model: Model, node: Node) -> list[Value]:
     if "val" not in node.meta:
         raise GraphError(
-            f'expected meta["val"] on {node.name} ({target_name(node.args[0] if node.args else node.target)}) '
-            f"at {where(node) or 'an unknown line'}, found none; run FakeTensorProp over the graph first."
+            f'expected meta["val"] on {node.name} ({target_name(node.target)}) at '
+            f"{where(node) or 'an unknown line'}, found none; run FakeTensorProp over the graph first."
         )
     value = model.fresh(node, node.meta["val"])
     model.values[node] = value
@@ -144,12 +144,16 @@ def _wrapped(model: Model, operand: Node, result: Value) -> tuple[Storage, Reaso
 
 def _auto_v1(model: Model, node: Node) -> None:
     op = node.args[0]
-    if not is_operator(op) or _is_unplaced(model, node) or any(not isinstance(u.args[1], int) for u in node.users if len(u.args) > 1):
+    if (
+        not is_operator(op)
+        or _is_unplaced(model, node)
+        or any(not isinstance(u.args[1], int) for u in node.users if len(u.args) > 1)
+    ):
         return _unsupported(model, node, op)
     results, first = _results(model, node), wrapper.first_result(node)
     others = _others(model, wrapper.read_args(node))
-    for _, _, place in others:
-        model.add_read(node, place)
+    for _, _, other in others:
+        model.add_read(node, other)
     positions = {name: first + i for i, name in enumerate(schema_of(op).mutable)}
     for name, item, operand in wrapper.mutated_args(node):
         place = model.place(operand)
@@ -175,8 +179,8 @@ def _auto_v2(model: Model, node: Node) -> None:
     results = _results(model, node)
     first = len(results) - len(bases)
     others = _others(model, wrapper.read_args(node))
-    for _, _, place in others:
-        model.add_read(node, place)
+    for _, _, other in others:
+        model.add_read(node, other)
     for i, base in enumerate(bases):
         place = model.place(base)
         if place is None:
@@ -212,15 +216,13 @@ def _triton(model: Model, node: Node) -> None:
     _results(model, node)
     value = model.values[node]
     others = _others(model, ((n, v) for n, v in kwargs.items() if n not in names))
-    for _, _, place in others:
-        model.add_read(node, place)
+    for _, _, other in others:
+        model.add_read(node, other)
     for name in names:
         operand, place = kwargs[name], model.place(kwargs[name])
         if place is not None:
             settled = _wrapped(model, operand, value[name])
-            _add(
-                model, Kind.TRITON, node, name, ((kernel, name),), operand, settled, (place.region,), others
-            )
+            _add(model, Kind.TRITON, node, name, ((kernel, name),), operand, settled, (place.region,), others)
 
 
 def _index_put(model: Model, node: Node) -> bool:

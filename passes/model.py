@@ -20,8 +20,8 @@ from .errors import GraphError
 from .place import END, Place, Read, Storage, Value, Write, mapped, places
 from .reason import Reason
 from .region import Geometry, Region, Size, as_size
-from .schema import arguments, is_lowered_view, is_operator, schema_of, target_name, tensors
 from .scatter import is_absolute
+from .schema import arguments, is_lowered_view, is_operator, schema_of, target_name, tensors
 from .source import where
 
 _SYMBOLIC_MODULES = ("_operator", "math", "builtins", "torch", "torch.fx.experimental.symbolic_shapes")
@@ -66,9 +66,7 @@ class Model:
             (_itemsize(n) for n in graph.nodes if is_absolute(n)), default=0
         )  # the largest item that is named by an offset into its storage
         self._by_key: dict[int, Storage] = {}
-        self.fake_mode = _torch.fake_mode_of(
-            [t for n in graph.nodes for t in tensors(n.meta.get("val"))][:1]
-        )
+        self.fake_mode = _torch.fake_mode_of([t for n in graph.nodes for t in tensors(n.meta.get("val"))][:1])
         self.geometry = Geometry(getattr(self.fake_mode, "shape_env", None))
         for node in graph.nodes:
             self._visit(node)

@@ -50,7 +50,10 @@ class Storage:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Place:
-    """A tensor's storage, and its bytes there, in the coordinates of the root with all candidates in place."""
+    """A tensor's storage, and its bytes there.
+
+    The bytes are given in the coordinates of the root that the storage has with all candidates in place.
+    """
 
     storage: Storage
     region: Region

@@ -15,6 +15,8 @@ Such copies are written as ``prims.clone``, which no-op removal does not know, a
 
 from __future__ import annotations
 
+import itertools
+
 import torch
 from torch.fx import Graph, Node
 
@@ -80,9 +82,7 @@ def _copy_of(graph: Graph, value: Node, before: Node) -> Node:
     copy.meta.update(value.meta)
     val = _val(value)
     if val is not None:
-        copy.meta["val"] = _torch.run_fake(
-            _torch.fake_mode_of([val]), aten.clone.default, (val,), {}
-        )
+        copy.meta["val"] = _torch.run_fake(_torch.fake_mode_of([val]), aten.clone.default, (val,), {})
     return copy
 
 
@@ -140,7 +140,7 @@ def _order_epilogues(graph: Graph, geometry: Geometry) -> None:
 
 def _is_tail(epilogues: list[Node]) -> bool:
     """Return whether the epilogues stand together, in one run, so that their order is free."""
-    return all(a.next is b for a, b in zip(epilogues, epilogues[1:], strict=False))
+    return all(a.next is b for a, b in itertools.pairwise(epilogues))
 
 
 def _readers(node: Node, waiting: dict[Node, None]) -> list[Node]:
@@ -162,7 +162,9 @@ def _reads_itself(node: Node, geometry: Geometry) -> bool:
         schema = schema_of(viewed.target)
         if schema.view and not _same(geometry, viewed, destination):
             return True
-        operand = viewed.all_input_nodes[min(_IDENTITIES.get(schema.name, 0), len(viewed.all_input_nodes) - 1)]
+        operand = viewed.all_input_nodes[
+            min(_IDENTITIES.get(schema.name, 0), len(viewed.all_input_nodes) - 1)
+        ]
         viewed = operand
     return False
 

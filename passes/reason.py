@@ -58,7 +58,7 @@ _HINTS = {
     Reason.INPUT_KEPT: "write the result back into the input, or do not pass it as an input",
     Reason.SAME_NODE: "pass arguments that do not share memory",
     Reason.CLOBBERED: "use the result before the input is written again",
-    Reason.OVERWRITTEN: "use the copy before its source is written, or copy only the part that is overwritten",
+    Reason.OVERWRITTEN: "use the copy before its source is written, or copy only the overwritten part",
     Reason.IN_FLIGHT: "wait for the collective before the write",
     Reason.ESCAPES: "return the input itself, or return a copy of only the part you need",
     Reason.LAYOUT: "make the operand contiguous before the write",

@@ -224,7 +224,7 @@ class Geometry:
         if x.dense and y.dense:
             return True
         try:
-            return bool(np.shares_memory(self._array(a), self._array(b), max_work=_MAX_WORK))
+            return bool(np.shares_memory(self._array(a), self._array(b), max_work=_MAX_WORK))  # type: ignore[arg-type]
         except np.exceptions.TooHardError:
             return None
 
@@ -238,7 +238,7 @@ class Geometry:
         steps = self.digits(y.offset - x.offset, strides)
         if steps is None:
             return False
-        xs, ys = dict((s, n) for n, s in x.axes), dict((s, n) for n, s in y.axes)
+        xs, ys = {s: n for n, s in x.axes}, {s: n for n, s in y.axes}
         inner: Size = 0
         for step, stride in zip(reversed(steps), reversed(strides), strict=True):
             if not self.at_most(inner + 1, stride):
@@ -281,9 +281,7 @@ class Geometry:
         if x.empty:
             return False
         if x.dense:
-            return self.at_most(x.offset, y.offset) and self.at_most(
-                y.offset + y.span, x.offset + x.span
-            )
+            return self.at_most(x.offset, y.offset) and self.at_most(y.offset + y.span, x.offset + x.span)
         return self._contains_by_axes(x, y)
 
     def _contains_by_axes(self, x: Axes, y: Axes) -> bool:

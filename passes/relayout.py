@@ -133,7 +133,7 @@ def _run(
         return None, set()
     args, kwargs = map_arg((user.args, user.kwargs), lambda n: laid.get(n, n.meta.get("val")))
     try:
-        with model.fake_mode, _torch.dispatching(), torch.no_grad():
+        with _torch.expecting_refusal(), model.fake_mode, _torch.dispatching(), torch.no_grad():
             result = user.target(*args, **kwargs)  # type: ignore[operator]
     except Exception:  # noqa: BLE001  (any refusal means: this user needs the old layout)
         return None, set()

@@ -210,7 +210,8 @@ class _Rewriter:
         op: Any = node.args[0]
         by_name: dict[str, Any] = dict(node.kwargs)
         for candidate in candidates:
-            name, item = candidate.slot if isinstance(candidate.slot, tuple) else (candidate.slot, None)
+            slot: Any = candidate.slot
+            name, item = slot if isinstance(slot, tuple) else (slot, None)
             if item is None:
                 by_name[name] = self._operand(node, candidate, by_name[name])
             else:
@@ -295,7 +296,7 @@ class _Rewriter:
     def _results(self, node: Node, call: Node, written: dict[Any, Any], first: int) -> None:
         """Give the users of a wrapper's results what the mutable call leaves behind."""
         op: Any = node.args[0] if node.args else None
-        val = node.meta.get("val")
+        val: Any = node.meta.get("val")
         if op is not None:
             several = len(schema_of(op).returns) > 1
             call.meta["val"] = tuple(val[:first]) if several else None if returns_only_none(op) else val[0]

@@ -78,9 +78,13 @@ def is_operator(target: Any) -> bool:
     return isinstance(target, _torch.op_overload())
 
 
-@functools.cache
 def schema_of(op: Any) -> OpSchema:
     """Return the contract of an operator overload."""
+    return _contract(op)
+
+
+@functools.cache
+def _contract(op: Any) -> OpSchema:
     schema = op._schema
     name = str(schema.name)
     mutable = tuple(a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write)
@@ -129,7 +133,7 @@ def is_lowered_view(node: Node) -> bool:
         return False
     if node.target is not torch.ops.aten.view.dtype:
         return True
-    source = node.all_input_nodes[0].meta.get("val")
+    source: torch.Tensor = node.all_input_nodes[0].meta["val"]
     return any(t.element_size() == source.element_size() for t in tensors(node.meta["val"]))
 
 

@@ -55,9 +55,7 @@ def _closed(model: Model, banned: dict[int, Refusal]) -> Decision:
             bans[cut(decision, storage)] = answer
 
 
-def _next_choice(
-    decision: Decision, banned: dict[int, Refusal], tried: set[frozenset[int]]
-) -> int | None:
+def _next_choice(decision: Decision, banned: dict[int, Refusal], tried: set[frozenset[int]]) -> int | None:
     """Return a candidate worth refusing instead of a dearer one, dearest refusal first."""
     candidates = decision.model.candidates
     for index in sorted(decision.refused, key=lambda i: -candidates[i].nbytes):

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+
 from pytest_reinplace.passes import Reason, Report, reinplace
 from pytest_reinplace.passes.verify import assert_equivalent
 
@@ -45,7 +46,9 @@ def test_a_value_read_later_is_cloned(v2: bool) -> None:
 
     report = judged(program, arange(4), arange(4), v2=v2)
     assert reasons(report) == [("aten::clone.self", Reason.OVERWRITTEN)]
-    assert [b.op for b in report.outcomes[0].blockers][:1] == ["auto_functionalized_v2" if v2 else "auto_functionalized"]
+    assert [b.op for b in report.outcomes[0].blockers][:1] == [
+        "auto_functionalized_v2" if v2 else "auto_functionalized"
+    ]
 
 
 def test_a_value_read_earlier_is_not(v2: bool) -> None:
@@ -251,6 +254,32 @@ def test_chains_of_writes_come_back_to_the_input() -> None:
 
     report = judged(program, arange(8, 4), torch.tensor([0, 5]), arange(2, 4))
     assert report.clones == [] and report.clone_bytes == 0
+
+
+def test_bytes_that_are_only_handed_on_may_be_written() -> None:
+    """The first scatter hands on the old right half, and the second replaces it before anybody looks."""
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        both = x * 2
+        left, right = both[:, :2].clone(), both[:, 2:].clone()
+        ops.both(left, right)
+        both = torch.slice_scatter(both, left, 1, 0, 2)
+        both = torch.slice_scatter(both, right, 1, 2, 4)
+        return both + 1
+
+    assert judged(program, arange(4, 4), v2=False).clones == []
+
+
+def test_bytes_that_are_handed_on_to_a_reader_may_not() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        both = x * 2
+        left, right = both[:, :2].clone(), both[:, 2:].clone()
+        ops.both(left, right)
+        half = torch.slice_scatter(both, left, 1, 0, 2)
+        whole = torch.slice_scatter(half, right, 1, 2, 4)
+        return whole + half[:, 2:].sum()
+
+    assert len(judged(program, arange(4, 4), v2=False).clones) == 1
 
 
 def test_the_blockers_name_the_users_line() -> None:

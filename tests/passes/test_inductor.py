@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 import torch
-from pytest_reinplace.passes import ReinplacePass, Report, inductor, inductor_options, observe
-from pytest_reinplace.passes.inductor import clone_all
 from torch._dynamo.utils import counters
 from torch._inductor.utils import fresh_inductor_cache
+
+from pytest_reinplace.passes import ReinplacePass, Report, inductor, inductor_options, observe
+from pytest_reinplace.passes.inductor import clone_all
 
 from .trace import arange, functional, ops
 
@@ -103,7 +104,9 @@ def test_wrappers_that_are_left_are_marked(v2: bool) -> None:
 
     gm, _ = functional(program, arange(4), arange(4), v2=v2)
     clone_all(gm.graph)
-    marks = [n.meta.get("only_clone_these_tensors") for n in gm.graph.nodes if "functionalized" in str(n.target)]
+    marks = [
+        n.meta.get("only_clone_these_tensors") for n in gm.graph.nodes if "functionalized" in str(n.target)
+    ]
     assert marks == ([[0, 1]] if v2 else [["xs"]])
 
 

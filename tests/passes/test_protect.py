@@ -8,17 +8,20 @@ from typing import Any
 
 import pytest
 import torch
-from pytest_reinplace.passes import ProtectPass, ReinplacePass
-from pytest_reinplace.passes.verify import assert_equivalent
 from torch._inductor.fx_passes.post_grad import remove_noop_ops
 from torch.fx import GraphModule
+
+from pytest_reinplace.passes import ProtectPass, ReinplacePass
+from pytest_reinplace.passes.verify import assert_equivalent
 
 from .trace import arange, functional
 
 aten = torch.ops.aten
 
 
-def staged(fn: Callable[..., Any], *args: Any, protected: bool = True) -> tuple[GraphModule, GraphModule, list[Any]]:
+def staged(
+    fn: Callable[..., Any], *args: Any, protected: bool = True
+) -> tuple[GraphModule, GraphModule, list[Any]]:
     """Return the graph of AOTAutograd, and what no-op removal and our passes make of it."""
     gm, inputs = functional(fn, *args)
     after = copy.copy(gm)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pytest_reinplace.passes.region import Geometry, Region
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
+
+from pytest_reinplace.passes.region import Geometry, Region
 
 SIZES = st.lists(st.tuples(st.integers(0, 4), st.sampled_from([0, 1, 2, 3, 4, 6, 8, 12, 16, 24])), max_size=3)
 
@@ -78,7 +79,9 @@ def test_adversarial_strides_give_up_soon() -> None:
 def test_symbolic_halves_and_columns() -> None:
     env = ShapeEnv()
     mode = FakeTensorMode(shape_env=env)
-    context = StatelessSymbolicContext(dynamic_sizes=[DimDynamic.STATIC, DimDynamic.DYNAMIC, DimDynamic.STATIC])
+    context = StatelessSymbolicContext(
+        dynamic_sizes=[DimDynamic.STATIC, DimDynamic.DYNAMIC, DimDynamic.STATIC]
+    )
     pools = mode.from_tensor(torch.empty(2, 7, 24), symbolic_context=context, static_shapes=False)
     geometry = Geometry(env)
     with mode:
