@@ -1,7 +1,7 @@
 """Which candidates may be written in place: the conditions of legality, and one forward decision.
 
 A candidate at time ``t`` writes bytes of a buffer (a root storage and all that was accepted into it). It is
-legal iff only dead bytes are written (ALGORITHM 2):
+legal iff only dead bytes are written:
 
 1. no value of the buffer whose bytes are written is read after ``t``, unless a real write into it
    replaces them first;

@@ -1,4 +1,4 @@
-"""The contract of a reinplacing pass (DESIGN 4), checked on real tensors: values, inputs, aliases."""
+"""The contract of a reinplacing pass, checked on real tensors: values, inputs, aliases."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Built in one walk over the graph. Regions are given in the coordinates of the root that a storage would
 have if every candidate were in place; leaving a candidate out moves whole storages, so whether two
-regions of one buffer overlap never changes and is computed once (ALGORITHM 1).
+regions of one buffer overlap never changes and is computed once.
 """
 
 from __future__ import annotations
