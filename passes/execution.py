@@ -44,31 +44,51 @@ def address(tensor: torch.Tensor) -> int:
 def cloned(values: Sequence[Any]) -> list[Any]:
     """Copy tensors so that strides, offsets, the bytes around them and what they share stay as they were.
 
-    Tensors that share a storage share one afterwards. What is no tensor is handed on.
+    Tensors that share a storage share one afterwards, views of one base are views of its copy, and what
+    is twice the same object is so afterwards. What is no tensor is handed on.
 
     Raises:
         ReinplaceError: a fake or meta tensor, which has no bytes to run on.
     """
-    storages: dict[int, torch.UntypedStorage] = {}
-    return [_cloned(v, storages) if isinstance(v, torch.Tensor) else v for v in values]
+    copier = _Copier()
+    return [copier.copied(v) if isinstance(v, torch.Tensor) else v for v in values]
 
 
-def _cloned(tensor: torch.Tensor, storages: dict[int, torch.UntypedStorage]) -> torch.Tensor:
-    fake_tensor = _torch.private("torch._subclasses.fake_tensor", "FakeTensor")
-    if isinstance(tensor, fake_tensor) or tensor.device.type == "meta":
-        raise ReinplaceError(
-            f"expected real tensors as example inputs, got a {type(tensor).__name__} of shape "
-            f"{tuple(tensor.shape)}; pass tensors with data, for example from torch.randn"
-        )
-    if tensor.layout != torch.strided:
-        return tensor.detach().clone()
-    old, key = tensor.untyped_storage(), address(tensor)
-    new = storages.get(key) if key else None
-    if new is None:
-        new = storages[key] = old.clone()
-    copy = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
-    copy.set_(new, tensor.storage_offset(), tensor.size(), tensor.stride())
-    return copy.conj() if tensor.is_conj() else copy
+class _Copier:
+    def __init__(self) -> None:
+        self._storages: dict[int, torch.UntypedStorage] = {}
+        # An original is kept beside its copy, or its id could come to mean another tensor.
+        self._tensors: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+
+    def copied(self, tensor: torch.Tensor) -> torch.Tensor:
+        if id(tensor) not in self._tensors:
+            self._tensors[id(tensor)] = (tensor, self._copied(tensor))
+        return self._tensors[id(tensor)][1]
+
+    def _copied(self, tensor: torch.Tensor) -> torch.Tensor:
+        fake_tensor = _torch.private("torch._subclasses.fake_tensor", "FakeTensor")
+        if isinstance(tensor, fake_tensor) or tensor.device.type == "meta":
+            raise ReinplaceError(
+                f"expected real tensors as example inputs, got a {type(tensor).__name__} of shape "
+                f"{tuple(tensor.shape)}; pass tensors with data, for example from torch.randn"
+            )
+        if tensor.layout != torch.strided:
+            return tensor.detach().clone()
+        base = tensor._base
+        if base is not None and base.dtype == tensor.dtype and base.is_conj() == tensor.is_conj():
+            with torch.no_grad():
+                mine = self.copied(base)
+                return mine.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
+        copy = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+        copy.set_(self._storage(tensor), tensor.storage_offset(), tensor.size(), tensor.stride())
+        return copy.conj() if tensor.is_conj() else copy
+
+    def _storage(self, tensor: torch.Tensor) -> torch.UntypedStorage:
+        key = address(tensor)
+        storage = self._storages.get(key) if key else None
+        if storage is None:
+            storage = self._storages[key] = tensor.untyped_storage().clone()
+        return storage
 
 
 def attributes(gm: GraphModule) -> dict[str, torch.Tensor]:
