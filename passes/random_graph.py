@@ -151,7 +151,7 @@ class _Maker:
             if draws.chance(65):
                 into = node
                 if draws.chance(5):
-                    into = self._some_view(node)
+                    into = random_view.inside(self.builder, draws, node)
                 source = self._alike(into, last=draws.chance(75))
                 if source is not None and self._storage(source) != self._storage(into):
                     self.builder.call(aten.copy_.default, into, source)
@@ -211,10 +211,16 @@ class _Maker:
                 flat = self.builder.call(aten.view.default, node, [value.numel()])
                 part = self.builder.call(aten.slice.Tensor, flat, 0, start, start + count)
                 return self._keep(self.builder.call(aten.view.default, part, list(shape)))
-        full = self.builder.call(
-            aten.full.default, list(shape), 12345, dtype=dtype, device=torch.device("cpu"), pin_memory=False
-        )
-        return self._keep(full)
+        return self._keep(self._constant(shape, dtype))
+
+    def _constant(self, shape: Any, dtype: torch.dtype) -> Node:
+        """Return distinct numbers: writing equal ones over each other would hide a wrong rewrite."""
+        call, start = self.builder.call, 1000 * len(self.pool)
+        options = {"dtype": dtype, "device": torch.device("cpu"), "pin_memory": False}
+        if not len(shape):
+            return call(aten.full.default, [], start, **options)
+        flat = call(aten.arange.start_step, start, start + math.prod(shape), 1, **options)
+        return call(aten.view.default, flat, list(shape))
 
     def _keep(self, node: Node) -> Node:
         self.pool.append(node)
