@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import operator
 from typing import TYPE_CHECKING, Any
 
 from . import operators
-from .operators import COPY, SCATTERS, op_of, root_of
+from .operators import CLONE, COPY, SCATTERS, family, maker_of, op_of, root_of
 
 if TYPE_CHECKING:
     from torch.fx import GraphModule, Node
 
     from .passes import Outcome
+
+# Functional operators, beside wrappers and index_put, that make a new version of their first operand.
+_MADE = SCATTERS | {CLONE}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class Before:
     """A snapshot: later rewriting of the graph does not change it.
 
     Args:
-        nodes: the copied nodes by their names.
+        nodes: the copied nodes by their names, in order.
         outcomes: our analysis, one for each candidate of the graph.
         epilogues: the write-backs.
         text: the graph as torch prints it.
@@ -85,24 +87,20 @@ def _is_candidate(outcome: Outcome) -> bool:
 
 
 def _epilogue(name: str, node: Node, outcome: Outcome | None) -> Epilogue | None:
-    if op_of(node) != COPY or not all(hasattr(arg, "op") for arg in node.args[:2]):
+    target: Any = node.args[0] if op_of(node) == COPY else None
+    if not operators.is_node(target) or target.op not in ("placeholder", "get_attr"):
         return None
-    target: Any = node.args[0]
     value: Any = node.args[1]
-    if target.op not in ("placeholder", "get_attr") or not _same_layout(target, value):
+    if not operators.is_node(value) or not _same_layout(target, value):
         return None
     via = _way(value, target)
     if not via:
         return None
-    val = target.meta.get("val")
-    return Epilogue(name, target.name, nbytes_of(val), _line(outcome, node), via, outcome)
+    source = outcome.source if outcome is not None else None
+    return Epilogue(name, target.name, _nbytes(target.meta.get("val")), source, via, outcome)
 
 
-def _line(outcome: Outcome | None, node: Node) -> str | None:
-    return outcome.source if outcome is not None else None
-
-
-def nbytes_of(val: Any) -> int:
+def _nbytes(val: Any) -> int:
     """Return the bytes of a fake tensor; 0 where its size is not a plain number."""
     numel = val.numel() if val is not None else 0
     return numel * val.element_size() if isinstance(numel, int) else 0
@@ -122,34 +120,13 @@ def _way(value: Node, target: Node) -> tuple[str, ...]:
         value = root_of(value)
         if value is target:
             return tuple(via)
-        source = _functional_operand(value)
-        if source is None:
+        call, slot = maker_of(value) or (value, "self")
+        if maker_of(value) is None and op_of(call) not in _MADE and family(call) != "index_put":
             return ()
-        call, value = source
         via.append(call.name)
+        value = operators.operand(call, slot)
+        if not operators.is_node(value):
+            return ()
 
 
-def _functional_operand(value: Node) -> tuple[Node, Node] | None:
-    """Return the call that made a value out of an operand, and the operand."""
-    if op_of(value) in SCATTERS or _family(op_of(value)) == "index_put":
-        return value, value.args[0]  # type: ignore[return-value]
-    if value.target is not operator.getitem:
-        return None
-    call: Any = value.args[0]
-    arg = operators.result_argument(call, value.args[1])
-    found: Any = operators.operand(call, arg) if arg is not None else None
-    return (call, found) if operators.is_node(found) else None
-
-
-def _family(name: str) -> str:
-    """Return an operator's name without namespace, ``_unsafe_`` and the mark of an in-place form."""
-    return name.rpartition("::")[2].removeprefix("_unsafe_").rstrip("_")
-
-
-def family(node: Node) -> str:
-    """Return what the functional and the in-place form of an operator share, empty for other nodes."""
-    name = op_of(node)
-    return _family(name) if "::" in name else ""
-
-
-__all__ = ["Before", "Epilogue", "family", "nbytes_of"]
+__all__ = ["Before", "Epilogue"]

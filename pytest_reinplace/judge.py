@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from .after import After
 from .before import Before, Epilogue
+from .fate import Fates
 
 if TYPE_CHECKING:
     from torch.fx import Graph
@@ -33,10 +34,11 @@ def judge(before: Before, graph: Graph) -> Judgement:
     from .passes import Report
 
     after, order = After(before, graph), {name: i for i, name in enumerate(before.nodes)}
+    fates = Fates(before, after)
     found: list[Outcome] = []
     suspicious = []
     for outcome in before.outcomes:
-        in_place = after.in_place(outcome.node, outcome.arg)
+        in_place = fates.in_place(outcome.node, outcome.arg)
         if in_place and _forbids(outcome.reason):
             suspicious.append(outcome.label)
         found.append(_settled(outcome, in_place))

@@ -1,4 +1,4 @@
-"""What the judge asks about the nodes of a graph: names, schemas, views."""
+"""What the judge asks about the nodes of a graph: names, schemas, views, and who made a value."""
 
 from __future__ import annotations
 
@@ -6,25 +6,37 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from torch.fx import Graph, Node
+    from torch.fx import Node
 
 V1, V2 = "auto_functionalized", "auto_functionalized_v2"
 TRITON, TRITON_CALL = "triton_kernel_wrapper_functional", "triton_kernel_wrapper_mutation"
+WRAPPERS = frozenset((V1, V2, TRITON))
 SCATTERS = frozenset(f"aten::{view}_scatter" for view in ("slice", "select", "diagonal", "as_strided"))
 CLONE, COPY = "aten::clone", "aten::copy_"
+
+
+def is_node(value: Any) -> bool:
+    """Return whether a value is a node of a graph."""
+    from torch.fx import Node
+
+    return isinstance(value, Node)
 
 
 def name_of(target: Any) -> str:
     """Return an operator's name without overload, else the text of a target."""
     name = getattr(target, "name", None)
-    if callable(name):
-        return str(name()).partition(".")[0]
-    return str(target)
+    return str(name()).partition(".")[0] if callable(name) else str(target)
 
 
-def op_of(node: Node) -> str:
+def op_of(node: Any) -> str:
     """Return the name of what a node calls, empty for anything but a call."""
-    return name_of(node.target) if node.op == "call_function" else ""
+    return name_of(node.target) if is_node(node) and node.op == "call_function" else ""
+
+
+def family(node: Any) -> str:
+    """Return what the functional and the in-place form of an operator share, empty for other nodes."""
+    _, colons, name = op_of(node).rpartition("::")
+    return name.removeprefix("_unsafe_").rstrip("_") if colons else ""
 
 
 def _arguments(target: Any) -> list[Any]:
@@ -52,19 +64,23 @@ def argument(node: Node, name: str) -> Any:
     return None
 
 
-def written_operand(node: Node) -> Any:
-    """Return the operand that an in-place call writes and returns, ``None`` for any other node."""
-    names = mutable_arguments(node.target) if node.op == "call_function" else []
-    return _aliased(node) if names and argument(node, names[0]) is _aliased(node) else None
+def element(value: Any, arg: str) -> Any:
+    """Return ``value``, or its element where an argument as labels name it ends in ``[i]``."""
+    _, bracket, index = arg.partition("[")
+    if bracket and isinstance(value, list | tuple):
+        return value[int(index.rstrip("]"))]
+    return value
 
 
-def _aliased(node: Node) -> Any:
+# -- where a value lies -------------------------------------------------------------------------------
+
+
+def _aliased(node: Any) -> Any:
     """Return the operand whose storage a call's result lies in, ``None`` for a fresh result."""
-    if node.op != "call_function":
+    if not is_node(node) or node.op != "call_function":
         return None
     if node.target is operator.getitem:
-        source: Any = node.args[0]
-        return _aliased(source) if is_node(source) else None
+        return _aliased(node.args[0])
     schema = getattr(node.target, "_schema", None)
     if schema is None or not schema.returns or schema.returns[0].alias_info is None:
         return None
@@ -76,34 +92,24 @@ def _aliased(node: Node) -> Any:
     return None
 
 
-def is_node(value: Any) -> bool:
-    """Return whether a value is a node of a graph."""
-    from torch.fx import Node
-
-    return isinstance(value, Node)
-
-
-def root_of(node: Any) -> Any:
+def root_of(value: Any) -> Any:
     """Return the node that made the storage a value lies in: views and in-place calls are looked through."""
-    while is_node(node):
-        source = _aliased(node)
+    while is_node(value):
+        source = _aliased(value)
         if not is_node(source):
-            return node
-        node = source
-    return node
-
-
-def calls(graph: Graph) -> list[Node]:
-    """Return the calls of a graph, in order."""
-    return [node for node in graph.nodes if node.op == "call_function"]
-
-
-def element(value: Any, arg: str) -> Any:
-    """Return ``value``, or its element where an argument as labels name it ends in ``[i]``."""
-    _, bracket, index = arg.partition("[")
-    if bracket and isinstance(value, list | tuple):
-        return value[int(index.rstrip("]"))]
+            break
+        value = source
     return value
+
+
+def written_operand(node: Any) -> Any:
+    """Return the operand that an in-place call writes and returns, ``None`` for any other node."""
+    names = mutable_arguments(node.target) if op_of(node) else []
+    found = _aliased(node) if names else None
+    return found if found is not None and argument(node, names[0]) is found else None
+
+
+# -- wrappers -----------------------------------------------------------------------------------------
 
 
 def wrapped(node: Node) -> Any:
@@ -111,37 +117,55 @@ def wrapped(node: Node) -> Any:
     return node.kwargs["kernel_idx"] if op_of(node) in (TRITON, TRITON_CALL) else node.args[0]
 
 
-def base_number(node: Node, arg: str) -> int | None:
-    """Return the number of the base that an argument of a v2 wrapper is a view of."""
+def slot_of(node: Node, arg: str) -> str:
+    """Return the operand that an argument of a candidate stands for: of a v2 wrapper, the base."""
+    if op_of(node) != V2:
+        return arg
     name, bracket, index = arg.partition("[")
-    if name == "base" and bracket and f"_base_{index.rstrip(']')}_base_index" not in node.kwargs:
-        return int(index.rstrip("]"))
-    key = f"_{name}_{index.rstrip(']')}_base_index" if bracket else f"_{name}_base_index"
-    number = node.kwargs.get(key)
-    return number if isinstance(number, int) else None
-
-
-def result_argument(node: Node, key: Any) -> str | None:
-    """Return which argument of a wrapper its result ``key`` is the new value of; of v2 wrappers, the base."""
-    kind = op_of(node)
-    if kind == TRITON:
-        return str(key)
-    if kind not in (V1, V2):
-        return None
-    position = key - max(1, returns_count(node.args[0]))
-    if position < 0:
-        return None
-    return f"base[{position}]" if kind == V2 else mutable_arguments(node.args[0])[position]
+    item = index.rstrip("]")
+    base = node.kwargs.get(f"_{name}_{item}_base_index" if bracket else f"_{name}_base_index")
+    return arg if base is None else f"base[{base}]"
 
 
 def operand(node: Node, arg: str) -> Any:
-    """Return the operand of a functional call that a candidate's argument stands for."""
-    kind = op_of(node)
+    """Return the operand of a functional call that a candidate's argument, or its slot, stands for."""
+    kind, name = op_of(node), arg.partition("[")[0]
     if kind == V2:
-        number, bases = base_number(node, arg), node.kwargs["_all_bases"]
-        return None if number is None else bases[number]  # type: ignore[index]
+        return element(node.kwargs["_all_bases"], slot_of(node, arg))
     if kind == V1:
-        return element(node.kwargs.get(arg.partition("[")[0]), arg)
+        return element(node.kwargs.get(name), arg)
     if kind == TRITON:
-        return node.kwargs["kwargs"].get(arg)  # type: ignore[union-attr]
-    return element(argument(node, arg.partition("[")[0]), arg)
+        inner: Any = node.kwargs["kwargs"]
+        return inner.get(arg)
+    return element(argument(node, name), arg)
+
+
+def maker_of(value: Any) -> tuple[Node, str] | None:
+    """Return the wrapper that made a value, and the slot that the value is the new content of."""
+    keys: list[Any] = []
+    while is_node(value) and value.target is operator.getitem:
+        keys.insert(0, value.args[1])
+        value = value.args[0]
+    kind = op_of(value)
+    if kind not in WRAPPERS or not keys:
+        return None
+    if kind == TRITON:
+        return value, str(keys[0])
+    position = keys[0] - max(1, returns_count(value.args[0]))
+    if position < 0:
+        return None
+    if kind == V2:
+        return value, f"base[{position}]"
+    name = mutable_arguments(value.args[0])[position]
+    return value, f"{name}[{keys[1]}]" if len(keys) > 1 else name
+
+
+def clones_slot(node: Node, slot: str) -> bool:
+    """Return whether a wrapper that is still there was told to clone the operand of a slot."""
+    if op_of(node) == TRITON:
+        cloned: Any = node.kwargs["tensors_to_clone"]
+        return slot in cloned
+    told = node.meta.get("only_clone_these_tensors")
+    name, _, index = slot.partition("[")
+    wanted = int(index.rstrip("]")) if op_of(node) == V2 else name
+    return told is None or wanted in told

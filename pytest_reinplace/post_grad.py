@@ -103,15 +103,24 @@ class PostGrad:
         except GraphError as error:
             if self._before is None:
                 self._problem = str(error)
+        except Exception as error:  # noqa: BLE001  (looking on must not break the user's compilation)
+            self._problem = _failed("analysing it", error)
 
     def _note(self, report: Report, text: str) -> None:
         """Note what our pass says of itself; it skips a graph that it cannot analyse, and says nothing."""
-        self._own, self._text = report, text
+        self._own, self._text, self._problem = report, text, ""
         if not report.outcomes:
             self._look()
 
     def _conclude(self) -> None:
         if self._own is None and self._before is not None:
-            self._judgement = judge(self._before, self._gm.graph)
+            try:
+                self._judgement = judge(self._before, self._gm.graph)
+            except Exception as error:  # noqa: BLE001  (looking on must not break the user's compilation)
+                self._problem = _failed("comparing it with the functional graph", error)
         self._after = str(self._gm.graph)
         self.is_done = True
+
+
+def _failed(what: str, error: Exception) -> str:
+    return f"{what} failed, which is a defect of pytest-reinplace: {type(error).__name__}: {error}"

@@ -11,7 +11,7 @@ from .programs import PROGRAMS
 
 @pytest.fixture(scope="session")
 def warm() -> None:
-    """Compile once outside: pytester forgets modules that a run inside it imports, and torch cannot bear that."""
+    """Compile once outside: pytester forgets what a run inside it imports, and torch cannot bear that."""
     import torch
 
     from pytest_reinplace.capture import Capture
@@ -26,7 +26,7 @@ def warm() -> None:
 
 @pytest.fixture
 def compiling(warm: None, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
-    """Return a project with ``programs.py`` whose tests compile by the graph backend unless told otherwise."""
+    """Return a project with ``programs.py`` whose tests compile by the graph backend by default."""
     for variable in [name for name in os.environ if name.startswith("REINPLACE_")]:
         monkeypatch.delenv(variable)
     monkeypatch.syspath_prepend(pytester.path)

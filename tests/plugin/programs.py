@@ -8,7 +8,7 @@ import torch
 
 
 def register():
-    """Register ``plugintest::write``, once in a process: it writes ``value`` into the first elements of ``out``."""
+    """Register ``plugintest::write``, which writes ``value`` into the first elements of ``out``, once."""
     if hasattr(torch.ops.plugintest, "write"):
         return
 
@@ -42,7 +42,7 @@ def pure(x):
 
 
 def read_row(x, row):
-    """Hold one candidate in the backward graph, ``aten::select_scatter.self``, that Inductor leaves functional."""
+    """Hold one candidate, ``aten::select_scatter.self``, in the backward; Inductor leaves it functional."""
     return (x[row] * x[row]).sum()
 
 

@@ -214,6 +214,18 @@ def test_a_graph_that_cannot_be_judged_says_why(monkeypatch: pytest.MonkeyPatch)
     assert [g.problem for g in capture.graphs] == ["not today"]
 
 
+@pytest.mark.parametrize("what", ["Before.of", "judge"])
+def test_a_defect_of_ours_breaks_no_compilation(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: object) -> None:
+        raise IndexError("out of range")
+
+    monkeypatch.setattr(f"pytest_reinplace.post_grad.{what}", fail)
+    with Capture(backend="graph") as capture:
+        assert torch.compile(update)(*inputs(update)).tolist() == [2, 2]
+    (graph,) = capture.graphs
+    assert "a defect of pytest-reinplace: IndexError: out of range" in graph.problem
+
+
 def test_texts_show_the_graph_before_and_after() -> None:
     with Capture("exact", "graph") as capture:
         torch.compile(update)(*inputs(update))

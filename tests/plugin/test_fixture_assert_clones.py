@@ -75,7 +75,8 @@ assert assert_clones == ["aten::select_scatter.self"]
 
 def test_inequality_never_raises(compiling: pytest.Pytester) -> None:
     body = KEEP + "assert assert_clones != []\nassert not assert_clones != ['aten::index_put.self']\n"
-    body += "assert list(assert_clones) == ['aten::index_put.self']\nassert 'aten::index_put.self' in assert_clones"
+    body += "assert list(assert_clones) == ['aten::index_put.self']\n"
+    body += "assert 'aten::index_put.self' in assert_clones"
     run(compiling, body).assert_outcomes(passed=1)
 
 

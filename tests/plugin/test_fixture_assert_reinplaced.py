@@ -7,9 +7,8 @@ import pytest
 
 def run(project: pytest.Pytester, body: str, *args: str) -> pytest.RunResult:
     lines = "\n".join(f"    {line}" for line in body.strip().splitlines())
-    project.makepyfile(
-        test_it=f"import torch\nfrom programs import *\n\ndef test_it(assert_reinplaced, assert_clones):\n{lines}\n"
-    )
+    head = "import torch\nfrom programs import *\n\ndef test_it(assert_reinplaced, assert_clones):\n"
+    project.makepyfile(test_it=f"{head}{lines}\n")
     return project.runpytest_inprocess(*args)
 
 
@@ -29,9 +28,9 @@ def test_a_clone_fails_and_says_why(compiling: pytest.Pytester) -> None:
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
         [
-            "E   *AssertionError: 1 candidate not in place: aten::index_put.self (pass inductor, backend graph)",
+            "E *AssertionError: 1 candidate not in place: aten::index_put.self (pass inductor, backend *",
             "E   * aten::index_put.self at programs.py:*: 32 B, the old value is still read after this write",
-            "E   * held back by sum_1 (aten::sum) at programs.py:*; hint: read the old value before the write*",
+            "E   * held back by sum_1 (aten::sum) at programs.py:*; hint: read the old value before*",
         ]
     )
     result.stdout.no_fnmatch_line("*torch.__trace*")

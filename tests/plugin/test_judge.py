@@ -1,0 +1,184 @@
+"""The judge: what any pass did, read off the graph before and after it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from pytest_reinplace.before import Before
+from pytest_reinplace.capture import Capture
+from pytest_reinplace.judge import Judgement, judge
+from pytest_reinplace.passes import Reason, analyze, reinplace
+from pytest_reinplace.passes.strategies import random_graph
+
+from .graphs import add_in_place, both_v2, chain_of_scatters, functional_of, in_list, twice_v1, view_back
+
+Pass = Callable[[torch.fx.GraphModule], Any]
+
+
+def judged(gm: torch.fx.GraphModule, one_pass: Pass) -> Judgement:
+    before = Before.of(gm)
+    one_pass(gm)
+    return judge(before, gm.graph)
+
+
+def decided(judgement: Judgement) -> list[tuple[str, bool]]:
+    return [(outcome.label, outcome.reinplaced) for outcome in judgement.report.outcomes]
+
+
+def nothing(gm: torch.fx.GraphModule) -> None:
+    pass
+
+
+def tell(**told: Any) -> Pass:
+    """Return a pass that decides on the wrappers, by their order, and leaves them to Inductor."""
+
+    def one_pass(gm: torch.fx.GraphModule) -> None:
+        wrappers = [n for n in gm.graph.nodes if "auto_functionalized" in str(n.target)]
+        for wrapper, decision in zip(wrappers, told["wrappers"], strict=True):
+            wrapper.meta["only_clone_these_tensors"] = decision
+
+    return one_pass
+
+
+@pytest.mark.parametrize(
+    "program", [twice_v1, both_v2, in_list, chain_of_scatters, view_back], ids=lambda f: str(f.__name__)
+)
+def test_a_pass_that_does_nothing_clones_everything(program: Callable[..., Any]) -> None:
+    found = judged(functional_of(program), nothing)
+    assert found.report.outcomes
+    assert found.report.reinplaced == []
+    assert found.suspicious == ()
+
+
+@pytest.mark.parametrize(
+    "program", [twice_v1, both_v2, in_list, chain_of_scatters, view_back], ids=lambda f: str(f.__name__)
+)
+def test_our_rewrite_is_recognised_without_its_own_report(program: Callable[..., Any]) -> None:
+    gm = functional_of(program)
+    own = analyze(gm)
+    assert decided(judged(gm, reinplace)) == [(o.label, o.reinplaced) for o in own.outcomes]
+
+
+def test_decisions_on_v1_wrappers_are_read_by_name() -> None:
+    found = judged(functional_of(twice_v1), tell(wrappers=[["out"], []]))
+    assert decided(found) == [("judgetest::write.out", False), ("judgetest::write.out", True)]
+
+
+def test_decisions_on_v2_wrappers_are_read_by_base() -> None:
+    for cloned in (0, 1):
+        found = judged(functional_of(both_v2), tell(wrappers=[[cloned]]))
+        labels = dict(decided(found))
+        assert sorted(labels.values()) == [False, True]
+    assert decided(judged(functional_of(both_v2), tell(wrappers=[[]]))) == [
+        ("judgetest::both.a", True),
+        ("judgetest::both.b", True),
+    ]
+
+
+def test_a_needless_clone_is_missed_and_a_needed_one_keeps_its_reason() -> None:
+    def keep(x, value):
+        y = x * 2
+        torch.ops.judgetest.write(y[:4], value)
+        z = x * 3
+        old = z.sum()
+        new = z.index_put((torch.tensor([0]),), torch.ones(1))
+        return y, new, z + old
+
+    outcomes = judged(functional_of(keep, torch.ones(8), torch.ones(4)), nothing).report.outcomes
+    assert [o.reason for o in outcomes] == [Reason.MISSED, Reason.STILL_READ]
+    assert outcomes[0].hint == Reason.MISSED.hint
+    assert outcomes[0].blockers == ()
+    assert outcomes[1].blockers
+
+
+def test_a_write_that_our_analysis_forbids_is_suspicious() -> None:
+    def keep(x):
+        y = x * 2
+        new = y.index_put((torch.tensor([0]),), torch.ones(1))
+        return new * 1, y * 1
+
+    def force(gm: torch.fx.GraphModule) -> None:
+        for node in gm.graph.nodes:
+            if node.target is torch.ops.aten.index_put.default:
+                node.target = torch.ops.aten.index_put_.default
+
+    found = judged(functional_of(keep, torch.ones(8)), force)
+    assert found.report.clones == []
+    assert found.suspicious == ("aten::index_put.self",)
+    assert judged(functional_of(keep, torch.ones(8)), nothing).suspicious == ()
+
+
+def test_an_explicit_clone_is_in_place_when_it_is_gone() -> None:
+    def copied(x):
+        y = x * 2
+        return y.clone() + 1
+
+    def elide(gm: torch.fx.GraphModule) -> None:
+        for node in gm.graph.find_nodes(op="call_function", target=torch.ops.aten.clone.default):
+            node.replace_all_uses_with(node.args[0])
+            gm.graph.erase_node(node)
+
+    def graph() -> torch.fx.GraphModule:  # not by torch.compile, which drops the clone by itself
+        return make_fx(copied, tracing_mode="fake")(torch.ones(8))
+
+    assert decided(judged(graph(), nothing)) == [("aten::clone.self", False)]
+    assert decided(judged(graph(), elide)) == [("aten::clone.self", True)]
+
+
+def test_a_copy_back_counts_while_it_moves_bytes() -> None:
+    found = judged(functional_of(add_in_place), nothing)
+    assert decided(found) == [("aten::index_put.self", False), ("aten::copy_.self", False)]
+    assert [o.nbytes for o in found.report.outcomes] == [32, 32]
+
+    def in_place(gm: torch.fx.GraphModule) -> None:
+        for node in gm.graph.find_nodes(op="call_function", target=torch.ops.aten.index_put.default):
+            node.target = torch.ops.aten.index_put_.default
+
+    # copy_(x, index_put_(x)) copies x onto itself, which torch and Inductor leave out.
+    assert decided(judged(functional_of(add_in_place), in_place)) == [("aten::index_put.self", True)]
+
+
+def test_a_copy_that_starts_empty_is_a_copy() -> None:
+    def empty_and_copy(gm: torch.fx.GraphModule) -> None:
+        aten = torch.ops.aten
+        for node in gm.graph.find_nodes(op="call_function", target=aten.index_put.default):
+            with gm.graph.inserting_before(node):
+                base = gm.graph.call_function(aten.empty_like.default, (node.args[0],))
+                gm.graph.call_function(aten.copy_.default, (base, node.args[0]))
+                new = gm.graph.call_function(aten.index_put_.default, (base, *node.args[1:]))
+            node.replace_all_uses_with(new)
+            gm.graph.erase_node(node)
+
+    found = judged(functional_of(add_in_place), empty_and_copy)
+    assert decided(found) == [("aten::index_put.self", False), ("aten::copy_.self", False)]
+
+
+@pytest.mark.parametrize("name", ["inductor", "tests.plugin.passes:stock"])
+def test_inductors_stage_is_read_the_same_by_its_notes_and_as_a_foreign_pass(name: str) -> None:
+    for program in (both_v2, chain_of_scatters, view_back, add_in_place):
+        with Capture(name, "graph") as capture:
+            torch.compile(program)(*program.inputs)
+        with Capture("inductor", "graph") as stock:
+            torch.compile(program)(*program.inputs)
+        assert capture.report.outcomes
+        assert [(o.label, o.reinplaced) for o in capture.report.outcomes] == [
+            (o.label, o.reinplaced) for o in stock.report.outcomes
+        ]
+
+
+def test_on_random_graphs_the_judge_agrees_with_what_our_pass_says_of_itself() -> None:
+    seeds, different = range(300), []
+    for seed in seeds:
+        gm = random_graph(seed).copy()
+        before = Before.of(gm)
+        own = {(o.node, o.arg): o.reinplaced for o in reinplace(gm).outcomes}
+        found = judge(before, gm.graph).report.outcomes
+        if any(own[o.node, o.arg] != o.reinplaced for o in found if o.op != "aten::copy_"):
+            different.append(seed)
+    # What a pass replaced is found by order and by what it writes; adversarial graphs can mislead that.
+    assert len(different) <= len(seeds) / 100, different

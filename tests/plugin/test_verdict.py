@@ -1,0 +1,109 @@
+"""Verdicts and their wording."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_reinplace import wording
+from pytest_reinplace.captured import CapturedGraph
+from pytest_reinplace.passes import Blocker, Outcome, Reason, Report
+from pytest_reinplace.verdict import all_in_place, clones_are, named_in_place, unexercised, within
+
+
+def outcome(label: str, reason: Reason | None = None, nbytes: int = 8, **more: object) -> Outcome:
+    op, _, arg = label.rpartition(".")
+    hint = reason.hint if reason else ""
+    fields = {
+        "node": "n",
+        "reinplaced": reason is None,
+        "nbytes": nbytes,
+        "reason": reason,
+        "hint": hint,
+        **more,
+    }
+    return Outcome(label=label, op=op, arg=arg, **fields)  # type: ignore[arg-type]
+
+
+def graph(*outcomes: Outcome, problem: str = "") -> CapturedGraph:
+    return CapturedGraph("[fw 0/0]", Report(outcomes), problem=problem)
+
+
+GOOD = graph(outcome("lib::op.x"))
+BAD = graph(
+    outcome("lib::op.x"),
+    outcome(
+        "lib::op.y",
+        Reason.STILL_READ,
+        3_000_000,
+        source="model.py:3",
+        blockers=tuple(Blocker(f"n{i}", "aten::add", "model.py:9") for i in range(5)),
+    ),
+)
+
+
+def test_the_failure_says_what_differs_then_why() -> None:
+    assert str(all_in_place([GOOD, BAD], "pass inductor")).splitlines() == [
+        "1 candidate not in place: lib::op.y (pass inductor)",
+        "  lib::op.y at model.py:3: 2.9 MiB (3000000 B), the old value is still read after this write",
+        "    held back by n0 (aten::add) at model.py:9, n1 (aten::add) at model.py:9, n2 (aten::add) at "
+        "model.py:9 and 2 more; hint: " + Reason.STILL_READ.hint,
+    ]
+    assert all_in_place([GOOD]).passed
+
+
+def test_names_are_labels_or_arguments() -> None:
+    assert named_in_place([GOOD, BAD], ["x", "lib::op.x"]).passed
+    assert named_in_place([BAD], ["y"]).problems == ("1 candidate not in place: lib::op.y",)
+    both = named_in_place([BAD], ["y", "lib::op"])
+    assert both.problems[1] == "no candidate is called 'lib::op'; the candidates are lib::op.x, lib::op.y"
+
+
+def test_clone_lists_are_compared_with_counts() -> None:
+    assert clones_are([BAD], ["lib::op.y"]).passed
+    assert clones_are([BAD, BAD], ["lib::op.y"]).problems == ("1 unexpected clone: lib::op.y",)
+    found = clones_are([BAD], ["lib::op.y", "lib::op.y", "a"])
+    assert found.problems[0] == "2 expected clones did not come: lib::op.y, a"
+    assert found.explained == ()
+
+
+def test_limits() -> None:
+    assert within([BAD], 1, 3_000_000).passed
+    assert within([BAD]).passed
+    assert within([BAD], 0, 0).problems == (
+        "1 clone, allowed are max_clones=0",
+        "2.9 MiB (3000000 B) cloned, allowed are max_clone_bytes=0",
+    )
+
+
+def test_what_was_not_exercised_does_not_pass() -> None:
+    assert "no graph was compiled" in unexercised([])
+    assert "no candidate in 2 compiled graphs" in unexercised([graph(), graph()])
+    assert unexercised([graph(), GOOD]) == ""
+    refused = [GOOD, graph(problem="it is no functional graph")]
+    assert unexercised(refused) == "graph [fw 0/0] could not be judged: it is no functional graph"
+    for graphs in ([], [graph()], refused):
+        assert not all_in_place(graphs).passed
+        assert not named_in_place(graphs, ["x"]).passed
+        assert not clones_are(graphs, []).passed
+        assert not within(graphs, 9).passed
+
+
+def test_many_clones_are_cut_short() -> None:
+    many = graph(*(outcome(f"lib::op.a{i}", Reason.MISSED) for i in range(13)))
+    lines = str(all_in_place([many])).splitlines()
+    assert lines[0].endswith("lib::op.a5 and 7 more")
+    assert lines[-1] == "  and 3 more clones"
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB (1536 B)"), (1 << 30, "1.0 GiB (1073741824 B)")],
+)
+def test_bytes(count: int, text: str) -> None:
+    assert wording.bytes_of(count) == text
+
+
+def test_a_clone_without_blockers_or_hint_is_one_line() -> None:
+    assert wording.clone_lines(outcome("a.b", Reason.CHEAPER)) == [
+        "a.b: 8 B, another copy was kept instead, because that one is smaller"
+    ]
