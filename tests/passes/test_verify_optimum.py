@@ -1,0 +1,190 @@
+"""minimum_clone_bytes and copied_bytes: on graphs small enough to know the answer by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.fx import GraphModule, Node
+
+from pytest_reinplace.passes import ReinplaceError, adversary, reinplace
+from pytest_reinplace.passes.graph_builder import GraphBuilder
+from pytest_reinplace.passes.verify import copied_bytes, minimum_clone_bytes
+
+aten = torch.ops.aten
+Build = Callable[[GraphBuilder, Node], list[Node]]
+
+BYTES = 6 * 8  # of the one input
+
+
+def built(build: Build, **more: Any) -> tuple[GraphModule, list[torch.Tensor]]:
+    builder = GraphBuilder()
+    node = builder.placeholder(torch.arange(6) * 11 + 5)
+    others = {name: builder.placeholder(tensor) for name, tensor in more.items()}
+    return builder.finished(build(builder, node, **others)), builder.inputs
+
+
+def least(build: Build, **more: Any) -> int:
+    return minimum_clone_bytes(*built(build, **more))
+
+
+def mix(b: GraphBuilder, node: Node, other: Node) -> Node:
+    return b.v1(adversary.operator("mix"), x=node, other=other)[1]
+
+
+def bump(b: GraphBuilder, node: Node) -> Node:
+    return b.v1(adversary.operator("bump"), x=node)[1]
+
+
+def test_an_input_that_is_kept_has_to_be_copied() -> None:
+    assert least(lambda b, x: [bump(b, x)]) == BYTES
+
+
+def test_an_input_that_is_written_back_has_not() -> None:
+    def update(b: GraphBuilder, x: Node) -> list[Node]:
+        y = bump(b, x)
+        b.call(aten.copy_.default, x, y)
+        return [b.call(aten.sum.default, y)]
+
+    assert least(update) == 0
+
+
+def test_an_old_value_that_is_read_later_costs_one_copy() -> None:
+    def update(b: GraphBuilder, x: Node) -> list[Node]:
+        y = bump(b, x)
+        b.call(aten.copy_.default, x, y)
+        return [b.call(aten.neg.default, x)]
+
+    def read_first(b: GraphBuilder, x: Node) -> list[Node]:
+        old = b.call(aten.neg.default, x)
+        b.call(aten.copy_.default, x, bump(b, x))
+        return [old]
+
+    # The epilogue comes before the reader here, so the reader sees the new value anyway.
+    assert least(update) == 0
+    assert least(read_first) == 0
+
+    def between(b: GraphBuilder, x: Node) -> list[Node]:
+        y = bump(b, x)
+        old = b.call(aten.neg.default, x)
+        b.call(aten.copy_.default, x, y)
+        return [old]
+
+    assert least(between) == 2 * BYTES  # the clone, and the copy back
+
+
+def test_a_result_that_is_returned_is_copied_once() -> None:
+    def update(b: GraphBuilder, x: Node) -> list[Node]:
+        y = bump(b, x)
+        b.call(aten.copy_.default, x, y)
+        return [y]
+
+    def part(b: GraphBuilder, x: Node) -> list[Node]:
+        y = bump(b, x)
+        b.call(aten.copy_.default, x, y)
+        return [b.call(aten.slice.Tensor, y, 0, 0, 2)]
+
+    assert least(update) == BYTES
+    assert least(part) == 2 * 8
+
+
+def test_a_call_that_reads_what_it_writes() -> None:
+    def same(b: GraphBuilder, x: Node) -> list[Node]:
+        y = b.call(aten.neg.default, x)
+        return [mix(b, y, y)]
+
+    def part(b: GraphBuilder, x: Node) -> list[Node]:
+        y = b.call(aten.neg.default, x)
+        return [mix(b, y, b.call(aten.slice.Tensor, y, 0, 1, 3))]
+
+    def beside(b: GraphBuilder, x: Node) -> list[Node]:
+        y = b.call(aten.neg.default, x)
+        new = mix(b, b.call(aten.slice.Tensor, y, 0, 0, 3), b.call(aten.slice.Tensor, y, 0, 3, 6))
+        return [b.call(aten.neg.default, new)]
+
+    assert least(same) == BYTES
+    assert least(part) == 2 * 8  # the operand is copied, not what is written
+    assert least(beside) == 0
+
+
+def test_scatters_and_index_puts() -> None:
+    def scatter(b: GraphBuilder, x: Node, v: Node) -> list[Node]:
+        b.call(aten.copy_.default, x, b.call(aten.slice_scatter.default, x, v, 0, 1, 3))
+        return [v]
+
+    def shift(b: GraphBuilder, x: Node, v: Node) -> list[Node]:
+        part = b.call(aten.slice.Tensor, x, 0, 0, 5)
+        b.call(aten.copy_.default, x, b.call(aten.slice_scatter.default, x, part, 0, 1, 6))
+        return [v]
+
+    def put(b: GraphBuilder, x: Node, v: Node) -> list[Node]:
+        return [b.call(aten.index_put.default, x, [v], v)]
+
+    v = torch.tensor([0, 1])
+    assert least(scatter, v=v) == 0
+    assert least(shift, v=v) == 5 * 8
+    assert least(put, v=v) == BYTES
+
+
+def test_clones() -> None:
+    def needed(b: GraphBuilder, x: Node) -> list[Node]:
+        return [bump(b, b.call(aten.clone.default, x))]
+
+    def idle(b: GraphBuilder, x: Node) -> list[Node]:
+        return [b.call(aten.neg.default, b.call(aten.clone.default, x))]
+
+    assert least(needed) == BYTES  # one of the two copies is enough
+    assert least(idle) == 0
+
+
+def test_lists_are_decided_element_by_element() -> None:
+    def many(b: GraphBuilder, x: Node) -> list[Node]:
+        one, two = b.call(aten.neg.default, x), b.call(aten.alias.default, x)
+        done = b.v1(adversary.operator("many"), xs=[one, two], other=x)[1]
+        return [b.call(aten.add.Tensor, *done)]
+
+    assert least(many) == BYTES
+
+
+def test_the_search_is_for_small_graphs() -> None:
+    def long(b: GraphBuilder, x: Node) -> list[Node]:
+        for _ in range(15):
+            x = bump(b, x)
+        return [x]
+
+    with pytest.raises(ReinplaceError, match="at most 14 candidates, got 15"):
+        least(long)
+
+
+def test_the_search_stops_below_a_known_figure() -> None:
+    gm, inputs = built(lambda b, x: [bump(b, x)])
+    assert minimum_clone_bytes(gm, inputs, below=8) == 8
+    assert minimum_clone_bytes(gm, inputs, below=1000) == BYTES
+
+
+def test_copied_bytes_of_a_functional_and_a_rewritten_graph() -> None:
+    def update(b: GraphBuilder, x: Node) -> list[Node]:
+        kept = bump(b, x)
+        y = b.v2(adversary.operator("bump"), {"x": (x, b.call(aten.slice.Tensor, x, 0, 0, 2))})[1]
+        b.call(aten.copy_.default, x, y)
+        return [kept]
+
+    gm, inputs = built(update)
+    assert copied_bytes(gm) == 3 * BYTES
+    rewritten, _ = built(update)
+    reinplace(rewritten)
+    assert copied_bytes(rewritten, gm) == BYTES == minimum_clone_bytes(gm, inputs)
+
+
+def test_a_write_of_a_part_is_no_copy() -> None:
+    def update(b: GraphBuilder, x: Node, v: Node) -> list[Node]:
+        b.call(aten.copy_.default, x, b.call(aten.slice_scatter.default, x, v, 0, 1, 3))
+        return [v]
+
+    gm, _ = built(update, v=torch.tensor([7, 8]))
+    rewritten, _ = built(update, v=torch.tensor([7, 8]))
+    reinplace(rewritten)
+    assert any(n.target is aten.copy_.default for n in rewritten.graph.nodes)
+    assert copied_bytes(rewritten, gm) == 0
