@@ -44,6 +44,17 @@ def op_overload() -> Any:
     return private("torch._ops", "OpOverload")
 
 
+@functools.cache
+def slices_count_from_storage() -> bool:
+    """Return whether v2 wrappers count slices from the start of the storage instead of from their base."""
+    module = importlib.import_module("torch._higher_order_ops.auto_functionalize")
+    encode = getattr(module, "try_use_slice", None)
+    if encode is None:
+        return False
+    base = torch.empty(8)[4:]
+    return bool(encode(base, base[1:3]) == (0, 5, 7))
+
+
 def custom_graph_pass() -> Any:
     """Return the base class of Inductor's custom graph passes."""
     return private("torch._inductor.custom_graph_pass", "CustomGraphPass")

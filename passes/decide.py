@@ -20,7 +20,7 @@ from torch.fx import Node
 
 from .candidate import Candidate, Kind
 from .model import Model
-from .place import Place, Read, Storage, Write
+from .place import Place, Read, Storage, Write, reads_alike
 from .reason import Reason
 from .region import Region
 
@@ -128,7 +128,7 @@ def is_identity(decision: Decision, write: Write) -> bool:
     """Return whether a real write copies bytes onto themselves."""
     source, place = write.source, write.place
     return decision.root(source.storage) is decision.root(place.storage) and (
-        decision.model.geometry.same(source.region, place.region)
+        decision.model.same_value(source, place)
     )
 
 
@@ -170,7 +170,8 @@ def _is_moved(decision: Decision, candidate: Candidate) -> bool:
     if source is None or more:
         return False
     same_buffer = decision.root(source.storage) is decision.root(candidate.operand.storage)
-    return same_buffer and decision.model.geometry.same(source.region, candidate.writes[0])
+    alike = reads_alike(source.value, candidate.operand.value)
+    return same_buffer and alike and decision.model.geometry.same(source.region, candidate.writes[0])
 
 
 def _meets(decision: Decision, region: Region, other: Region) -> bool:
@@ -235,7 +236,7 @@ def _clobbered(decision: Decision, candidate: Candidate) -> Refusal | None:
     for write in decision.model.writes.get(decision.root(candidate.operand.storage), ()):
         if write.time <= candidate.time:
             continue
-        in_place = geometry.same(write.source.region, write.place.region)
+        in_place = decision.model.same_value(write.source, write.place)
         if (
             not in_place
             and write.source.storage is result
@@ -261,12 +262,13 @@ def _is_unchanged(decision: Decision, value: Storage, seen: Place) -> bool:
     model = decision.model
     while value is not seen.storage:
         candidate = model.made_by.get(value)
-        if candidate is None:
-            return False
+        if candidate is None or candidate.obstacle is not None:
+            return False  # the value has no coordinates to compare in
         kept = [p for _, _, p in candidate.others if p.storage is seen.storage]
         for written in candidate.writes:
             put_back = candidate.kind is Kind.SCATTER and any(
-                model.geometry.same(p.region, written) for p in kept
+                reads_alike(p.value, candidate.operand.value) and model.geometry.same(p.region, written)
+                for p in kept
             )
             if not put_back and _meets(decision, seen.region, written):
                 return False

@@ -98,5 +98,5 @@ def _refusal_on_the_way(
         candidate = made_by[storage]
         refusal = decision.refused.get(candidate.index, refusal)
         storage = candidate.operand.storage
-    same = decision.model.geometry.same(write.source.region, write.place.region)
+    same = decision.model.same_value(write.source, write.place)
     return refusal if storage is write.place.storage and same else None

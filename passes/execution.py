@@ -189,6 +189,9 @@ def _called(gm: GraphModule, node: Node, args: Any, kwargs: dict[str, Any]) -> A
         return gm.get_submodule(str(node.target))(*args, **kwargs)
     if node.op == "call_method":
         return getattr(args[0], str(node.target))(*args[1:], **kwargs)
+    if str(node.target) == "prims._unsafe_index_put_.default":
+        # Run eagerly, torch's prim applies the write twice, which doubles what it accumulates.
+        return torch.ops.aten.index_put_.default(*args, **kwargs)
     return node.target(*args, **kwargs)  # type: ignore[operator]
 
 

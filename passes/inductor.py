@@ -17,8 +17,8 @@ from typing import Any
 
 from torch.fx import Graph
 
-from . import _torch, protect
-from .errors import GraphError
+from . import _torch, mend, protect
+from .errors import ReinplaceError
 from .reinplace import reinplace_graph
 from .report import Report
 from .schema import schema_of
@@ -67,7 +67,7 @@ class ReinplacePass(CustomGraphPass):  # type: ignore[misc]
         protect.reveal(graph)
         try:
             report = reinplace_graph(graph, lowered=True)
-        except GraphError as error:
+        except ReinplaceError as error:
             log.warning("reinplacing skipped, every wrapper clones: %s", error)
             report = Report()
         clone_all(graph)
@@ -91,7 +91,8 @@ class ProtectPass(CustomGraphPass):  # type: ignore[misc]
     name: str = "protect"
 
     def __call__(self, graph: Graph) -> None:
-        """Protect a graph, as Inductor calls it."""
+        """Mend and protect a graph, as Inductor calls it."""
+        mend.mend(graph)
         protect.protect(graph)
 
     def uuid(self) -> Any:

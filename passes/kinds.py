@@ -196,15 +196,8 @@ def _auto_v2(model: Model, node: Node) -> None:
 
 
 def _is_unplaced(model: Model, node: Node) -> bool:
-    """Return whether a wrapper's results cannot be followed.
-
-    Either it binds data-dependent sizes, or views name their bytes by offsets into storages that start
-    at a symbolic offset, which a clone would move.
-    """
-    if node.meta.get("unbacked_bindings"):
-        return True
-    operands = model.operands((node.args, node.kwargs)) if model.absolute else ()
-    return any(not isinstance(p.value.storage_offset(), int) for _, p in operands)
+    """Return whether a wrapper is left alone: it binds data-dependent sizes, or it was set aside."""
+    return bool(node.meta.get("unbacked_bindings")) or node in model.aside
 
 
 def _triton(model: Model, node: Node) -> None:

@@ -17,7 +17,7 @@ from torch.fx import Graph, GraphModule, Node
 from . import _torch, kinds
 from .candidate import Candidate
 from .errors import GraphError
-from .place import END, Place, Read, Storage, Value, Write, mapped, places
+from .place import END, Place, Read, Storage, Value, Write, mapped, places, reads_alike
 from .reason import Reason
 from .region import Geometry, Region, Size, as_size
 from .scatter import is_absolute
@@ -42,14 +42,16 @@ class Model:
         graph: the functional graph.
         lowered: whether Inductor will lower the rewritten graph; then bytes that it cannot follow
             through a view are not written.
+        aside: wrappers that stay functional.
 
     Raises:
         GraphError: a tensor node without ``meta["val"]``, or a graph that already mutates something
             other than ``copy_`` into an input.
     """
 
-    def __init__(self, graph: Graph, *, lowered: bool = False) -> None:
+    def __init__(self, graph: Graph, *, lowered: bool = False, aside: frozenset[Node] = frozenset()) -> None:
         self.graph = graph
+        self.aside = aside
         self.lowered = lowered
         self.order: dict[Node, int] = {node: i for i, node in enumerate(graph.nodes)}
         self.values: dict[Node, Value] = {}
@@ -299,16 +301,20 @@ class Model:
                     pending.append(read.into)
         return False
 
+    def same_value(self, a: Place, b: Place) -> bool:
+        """Return whether element i of ``a`` is element i of ``b``, byte for byte and in meaning."""
+        return reads_alike(a.value, b.value) and self.geometry.same(a.region, b.region)
+
     def _written_back(self) -> dict[int, int]:
         """Return, for each candidate on the way from an input to a copy_ into it, the bytes of that copy."""
         found: dict[int, int] = collections.defaultdict(int)
         for storage, writes in self.writes.items():
             for write in writes:
                 way, value = [], write.source.storage
-                while value in self.made_by:
+                while value in self.made_by and self.made_by[value].obstacle is None:
                     way.append(self.made_by[value].index)
                     value = self.made_by[value].operand.storage
-                if value is storage and self.geometry.same(write.source.region, write.place.region):
+                if value is storage and self.same_value(write.source, write.place):
                     for index in way:
                         found[index] += self.nbytes(write.place.region)
         return found

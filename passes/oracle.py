@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import importlib
 import logging
 import sys
 import time
@@ -126,24 +127,35 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--graphs", type=int, default=1000, help="how many (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="the first seed (default: %(default)s)")
     parser.add_argument("--no-optimum", action="store_true", help="check soundness only: faster")
+    parser.add_argument(
+        "--pass", dest="one_pass", metavar="MODULE:NAME", help="another pass over a GraphModule"
+    )
     parser.add_argument("--show", type=int, default=3, help="print so many failing graphs, made small")
     parser.add_argument("--show-above", type=int, default=0, help="and so many that are not optimal")
     options = parser.parse_args(argv)
     start = time.perf_counter()
-    tally = tallied(range(options.seed, options.seed + options.graphs), optimum=not options.no_optimum)
+    one_pass = _loaded(options.one_pass) if options.one_pass else reinplace
+    seeds = range(options.seed, options.seed + options.graphs)
+    tally = tallied(seeds, one_pass, optimum=not options.no_optimum)
     print(f"{tally}  time {time.perf_counter() - start:.0f} s")
     for seed, verdict in tally.wrong[: options.show]:
         problem = verdict.problem
-        _show(seed, verdict.message, lambda v, p=problem: v.problem == p)  # type: ignore[misc]
+        _show(seed, verdict.message, lambda v, p=problem: v.problem == p, one_pass)  # type: ignore[misc]
     for seed, verdict in tally.above[: options.show_above]:
         text = f"copies {verdict.after} B, {verdict.least} B are enough"
-        _show(seed, text, lambda v: v.problem is None and v.after > v.least)
+        _show(seed, text, lambda v: v.problem is None and v.after > v.least, one_pass)
     return 1 if tally.wrong else 0
 
 
-def _show(seed: int, message: str, is_like: Callable[[Verdict], bool]) -> None:
-    graph = minimal(seed, is_like)
-    print(f"\n# seed {seed}: {message}\n{graph}\n# now: {judged(graph)}")
+def _loaded(name: str) -> Pass:
+    module, _, attribute = name.partition(":")
+    found: Pass = getattr(importlib.import_module(module), attribute)
+    return found
+
+
+def _show(seed: int, message: str, is_like: Callable[[Verdict], bool], one_pass: Pass) -> None:
+    graph = minimal(seed, is_like, one_pass)
+    print(f"\n# seed {seed}: {message}\n{graph}\n# now: {judged(graph, one_pass)}")
 
 
 if __name__ == "__main__":

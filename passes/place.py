@@ -60,6 +60,11 @@ class Place:
     value: torch.Tensor
 
 
+def reads_alike(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Return whether the same bytes mean the same values in both tensors."""
+    return a.dtype == b.dtype and a.is_conj() == b.is_conj() and a.is_neg() == b.is_neg()
+
+
 Value = Any  # a Place, None, or a list, tuple or dict of them: the shape of a node's value
 
 

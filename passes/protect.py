@@ -34,6 +34,9 @@ _IDENTITIES = {
     **dict.fromkeys(("aten::copy", "aten::slice_scatter"), 1),
 }
 
+# Operators that Inductor folds away when their other operand is a constant 0 or 1.
+_NEUTRAL = frozenset({"aten::add", "aten::sub", "aten::mul", "aten::div"})
+
 
 def protect(graph: Graph) -> None:
     """Hide the copies that matter and order the epilogues; the graph computes the same as before."""
@@ -42,7 +45,7 @@ def protect(graph: Graph) -> None:
         if node.op == "call_function" and node.target is aten.clone.default and _is_pure(geometry, node):
             _hide(graph, node)
     _order_epilogues(graph, geometry)
-    _protect_outputs(graph, geometry)
+    _protect_outputs(graph)
 
 
 def reveal(graph: Graph) -> None:
@@ -86,26 +89,55 @@ def _copy_of(graph: Graph, value: Node, before: Node) -> Node:
     return copy
 
 
-def _resolve(node: Node) -> tuple[Node, bool]:
+def _origin(node: Node) -> tuple[Node | None, bool]:
+    """Return the operand that a node is a view of or may turn into, and whether it is no mere view."""
+    if node.op != "call_function" or not is_operator(node.target):
+        return None, False
+    schema = schema_of(node.target)
+    source: object = None
+    is_view = schema.view and schema.returns[0] is not None
+    if is_view:
+        source = dict(arguments(node)).get(str(schema.returns[0]))
+    elif schema.name in _NEUTRAL:
+        source = _other_than_constants(node)
+    elif schema.name in _IDENTITIES and len(node.args) > _IDENTITIES[schema.name]:
+        source = node.args[_IDENTITIES[schema.name]]
+    if isinstance(source, list | tuple) and source:
+        source = source[0]
+    return (source, not is_view) if isinstance(source, Node) else (None, False)
+
+
+def _resolve(node: Node) -> tuple[Node, Node | None]:
     """Return what a value may become when views and identities are looked through.
 
-    The flag says whether something other than a view was looked through.
+    The second is the identity nearest to the value, ``None`` when there are only views on the way.
     """
-    identity = False
-    while node.op == "call_function" and is_operator(node.target):
-        schema = schema_of(node.target)
-        if schema.view and schema.returns[0] is not None:
-            source = dict(arguments(node)).get(schema.returns[0])
-        elif schema.name in _IDENTITIES and len(node.args) > _IDENTITIES[schema.name]:
-            source, identity = node.args[_IDENTITIES[schema.name]], True
-        else:
-            break
-        if isinstance(source, list | tuple) and source:
-            source = source[0]
-        if not isinstance(source, Node):
-            break
+    identity = None
+    while True:
+        source, is_identity = _origin(node)
+        if source is None:
+            return node, identity
+        if is_identity and identity is None:
+            identity = node
         node = source
-    return node, identity
+
+
+def _other_than_constants(node: Node) -> Node | None:
+    """Return the one operand of an arithmetic operator that is not made of constants alone."""
+    varying = [n for n in node.args[:2] if isinstance(n, Node) and not _is_constant(n)]
+    constant = [n for n in node.args[:2] if isinstance(n, Node) and _is_constant(n)]
+    return varying[0] if len(varying) == 1 and constant else None
+
+
+def _is_constant(node: Node) -> bool:
+    pending, seen = [node], 0
+    while pending and seen < 16:
+        node = pending.pop()
+        seen += 1
+        if node.op == "placeholder":
+            return False
+        pending.extend(node.all_input_nodes)
+    return not pending
 
 
 def _order_epilogues(graph: Graph, geometry: Geometry) -> None:
@@ -152,20 +184,13 @@ def _reads_itself(node: Node, geometry: Geometry) -> bool:
     """Return whether an epilogue may end up copying an input onto itself in another layout."""
     destination, value = node.args[0], node.args[1]
     assert isinstance(destination, Node) and isinstance(value, Node)
-    source, _ = _resolve(value)
-    if source is not destination:
+    if _resolve(value)[0] is not destination:
         return False
-    viewed = value
-    while viewed is not destination:
-        if _val(viewed) is None or _val(destination) is None:
+    while value is not destination:
+        source, is_identity = _origin(value)
+        if source is None or (not is_identity and not _same(geometry, value, destination)):
             return True
-        schema = schema_of(viewed.target)
-        if schema.view and not _same(geometry, viewed, destination):
-            return True
-        operand = viewed.all_input_nodes[
-            min(_IDENTITIES.get(schema.name, 0), len(viewed.all_input_nodes) - 1)
-        ]
-        viewed = operand
+        value = source
     return False
 
 
@@ -174,18 +199,22 @@ def _same(geometry: Geometry, a: Node, b: Node) -> bool:
     return x is not None and y is not None and geometry.same(Region.of(x), Region.of(y))
 
 
-def _protect_outputs(graph: Graph, geometry: Geometry) -> None:
-    """Copy outputs that are told apart from each other or from inputs by identities alone."""
+def _protect_outputs(graph: Graph) -> None:
+    """Copy what is told apart from an input or from another output by identities alone.
+
+    The copy stands right behind the identity and serves all its users, so that outputs which are views of
+    one identity go on sharing storage, and no epilogue has written the identity's operand yet.
+    """
     output = next(n for n in reversed(graph.nodes) if n.op == "output")
     leaves = list(output.all_input_nodes)
     ends = {leaf: _resolve(leaf) for leaf in leaves}
     for leaf in leaves:
         end, identity = ends[leaf]
-        if not identity or target_name(leaf.target) == "prims::clone":
+        if identity is None or target_name(identity.target) == "prims::clone":
             continue
         shared = end.op in ("placeholder", "get_attr") or any(
-            ends[other][0] is end for other in leaves if other is not leaf
+            ends[other][0] is end and ends[other][1] is not identity for other in leaves
         )
-        if shared:
-            copy = _copy_of(graph, leaf, output)
-            output.replace_input_with(leaf, copy)
+        if shared and not any(target_name(u.target) == "prims::clone" for u in identity.users):
+            copy = _copy_of(graph, identity, identity.next)
+            identity.replace_all_uses_with(copy, delete_user_cb=lambda user, copy=copy: user is not copy)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import torch
-from torch.fx import Graph, GraphModule
+from torch.fx import Graph, GraphModule, Node
 
+from .decide import Decision
 from .describe import describe
 from .errors import GraphError
 from .model import Model
 from .report import Report
 from .rewrite import apply
-from .search import best
+from .search import best, unplaced
 
 
 def reinplace(gm: GraphModule) -> Report:
@@ -37,7 +38,7 @@ def reinplace(gm: GraphModule) -> Report:
 
 def reinplace_graph(graph: Graph, *, lowered: bool = False) -> Report:
     """Do the work of :func:`reinplace` on a bare graph, which Inductor will lower if ``lowered``."""
-    decision = best(Model(graph, lowered=lowered))
+    decision = _decided(graph, lowered=lowered)
     report = describe(decision)
     apply(decision)
     return report
@@ -49,7 +50,17 @@ def analyze(gm: GraphModule) -> Report:
     Raises:
         GraphError: it is no functional graph.
     """
-    return describe(best(Model(_graph_of(gm))))
+    return describe(_decided(_graph_of(gm)))
+
+
+def _decided(graph: Graph, *, lowered: bool = False) -> Decision:
+    aside: frozenset[Node] = frozenset()
+    while True:
+        decision = best(Model(graph, lowered=lowered, aside=aside))
+        more = unplaced(decision) - aside
+        if not more:
+            return decision
+        aside |= more
 
 
 def _graph_of(gm: object) -> Graph:

@@ -14,7 +14,7 @@ from torch.fx import Node
 from torch.fx.node import map_arg
 
 from . import _torch
-from .place import Place, Storage, Value
+from .place import Place, Storage, Value, reads_alike
 from .reason import Reason
 from .region import Region
 from .schema import is_operator, schema_of, tensors
@@ -38,7 +38,7 @@ def settle(model: Model, operand: Node, node: Node | None, result: Place) -> tup
     storage, place = result.storage, model.place(operand)
     assert place is not None
     old, new = place.value, result.value
-    if old.dtype != new.dtype or old.device != new.device or len(old.shape) != len(new.shape):
+    if not reads_alike(old, new) or old.device != new.device or len(old.shape) != len(new.shape):
         return storage, Reason.LAYOUT
     geometry = model.geometry
     pairs = zip(place.region.sizes, result.region.sizes, strict=True)

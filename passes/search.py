@@ -37,6 +37,23 @@ def best(model: Model) -> Decision:
     return _explained(decision, banned)
 
 
+def unplaced(decision: Decision) -> frozenset[Node]:
+    """Return the wrappers whose clones the rewrite could not place.
+
+    A clone starts at offset 0 of its storage. Views that name bytes by their offset are moved along, by a
+    constant; where the operand starts at a symbolic offset there is none, and the wrapper stays.
+    """
+    if not decision.model.absolute:
+        return frozenset()
+    candidates = (decision.model.candidates[i] for i in decision.refused)
+    return frozenset(
+        c.node
+        for c in candidates
+        if c.kind not in (Kind.INDEX_PUT, Kind.CLONE, Kind.COPY)
+        and not isinstance(c.operand.value.storage_offset(), int)
+    )
+
+
 def _closed(model: Model, banned: dict[int, Refusal]) -> Decision:
     """Decide, then lift escapes until none is left."""
     bans, returned = dict(banned), dict[Node, int]()

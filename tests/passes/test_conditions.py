@@ -282,6 +282,26 @@ def test_bytes_that_are_handed_on_to_a_reader_may_not() -> None:
     assert len(judged(program, arange(4, 4), v2=False).clones) == 1
 
 
+def test_a_value_without_coordinates_is_not_taken_for_the_same() -> None:
+    """A result that keeps its own layout cannot be compared byte by byte with what it was made from."""
+
+    def program(x: torch.Tensor, val: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        r = x.index_put((torch.zeros(1, dtype=torch.int64),), val)
+        v = r[0:1].expand(8, 8).index_put((torch.ones(1, dtype=torch.int64),), w)
+        x.copy_(v)
+        return r[1:2, 0:1]
+
+    judged(program, arange(8, 8), arange(8) + 100, arange(8) + 200)
+
+
+def test_conjugated_bytes_are_other_values() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        x.copy_(x.conj())
+        return torch.view_as_real(x.conj().clone()) * 2
+
+    judged(program, torch.complex(arange(4), arange(4) + 1))
+
+
 def test_the_blockers_name_the_users_line() -> None:
     def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         old = x * 2

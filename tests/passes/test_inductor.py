@@ -133,3 +133,17 @@ def test_bytes_behind_a_dtype_view_are_not_written(empty_cache: None) -> None:
     compiled(reports, program, x)
     assert torch.equal(x, expected)
     assert reports[0].clones
+
+
+def test_slices_of_an_input_that_is_itself_a_view(empty_cache: None) -> None:
+    """torch counts the slice of a v2 wrapper from the start of the storage; it is counted from the input."""
+
+    def program(x: torch.Tensor) -> None:
+        ops.scale(x[:, 1:3], x[:, 5:7])
+
+    x, expected = arange(64)[4:36].view(4, 8), arange(64)[4:36].view(4, 8)
+    program(expected)
+    reports: list[Report] = []
+    compiled(reports, program, x)
+    assert torch.equal(x, expected)
+    assert reports[0].clones == []

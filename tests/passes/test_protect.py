@@ -78,7 +78,26 @@ def joined(a: torch.Tensor, b: torch.Tensor) -> None:
     a.mul_(2)
 
 
-PROGRAMS = [source_then_target, target_then_source, swapped, rotated, twice, kept_input, turned, joined]
+def converted(a: torch.Tensor) -> torch.Tensor:
+    old = a.double().float()
+    a.add_(1)
+    return old
+
+
+def repeated(a: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    new = a * 2
+    again = new.repeat(1, 1)
+    return new, again, new.view(-1), again.view(-1)
+
+
+def neutral(a: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return a + torch.zeros(4, 4), a * torch.ones(4, 4)
+
+
+PROGRAMS = [
+    *(source_then_target, target_then_source, swapped, rotated, twice, kept_input, turned, joined),
+    *(converted, repeated, neutral),
+]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
