@@ -1,0 +1,182 @@
+"""The oracle: our pass on random graphs, the passes that it must catch, and the graphs themselves."""
+
+from __future__ import annotations
+
+import collections
+from typing import Any
+
+import hypothesis
+import pytest
+import torch
+from torch.fx import GraphModule
+
+from pytest_reinplace.passes import ReinplaceError, adversary, oracle, reinplace
+from pytest_reinplace.passes.execution import cloned, leaves, run
+from pytest_reinplace.passes.oracle import judged, minimal, tallied
+from pytest_reinplace.passes.reinplace import reinplace_graph
+from pytest_reinplace.passes.strategies import RandomGraph, functional_graphs, random_graph, replayed
+from pytest_reinplace.passes.verify import assert_equivalent
+
+SEEDS = range(400)
+
+
+def blind(gm: GraphModule) -> None:
+    """Write every wrapper in place, whatever it overwrites; what vLLM's defunctionalization does."""
+    for node in gm.graph.nodes:
+        if "auto_functionalized" in str(node.target):
+            node.meta["only_clone_these_tensors"] = []
+
+
+def without_clones(gm: GraphModule) -> None:
+    """Drop every clone, as a clean-up of no-ops would."""
+    for node in gm.graph.nodes:
+        if node.target is torch.ops.aten.clone.default and not node.kwargs:
+            node.replace_all_uses_with(node.args[0])
+            gm.graph.erase_node(node)
+
+
+def without_write_backs(gm: GraphModule) -> None:
+    """Forget the last ``copy_`` into an input."""
+    for node in reversed(list(gm.graph.nodes)):
+        if node.target is torch.ops.aten.copy_.default:
+            node.replace_all_uses_with(node.args[0])
+            gm.graph.erase_node(node)
+            return
+
+
+def lowered(gm: GraphModule) -> None:
+    """Rewrite as for Inductor, which leaves some candidates out and writes others differently."""
+    reinplace_graph(gm.graph, lowered=True)
+
+
+def idle(gm: GraphModule) -> None:
+    """Change nothing."""
+
+
+def test_our_pass_is_right_and_near_the_optimum() -> None:
+    tally = tallied(SEEDS)
+    assert not tally.wrong, "\n".join(f"seed {s}: {v.message}\n{random_graph(s)}" for s, v in tally.wrong[:2])
+    assert tally.percentage >= 99.0, f"{tally}; seeds {[s for s, _ in tally.above]}"
+
+
+def test_what_inductor_will_lower_is_right_too() -> None:
+    tally = tallied(range(1000, 1200), lowered, optimum=False)
+    assert not tally.wrong, "\n".join(f"seed {s}: {v.message}" for s, v in tally.wrong)
+
+
+@hypothesis.settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@hypothesis.given(functional_graphs())
+def test_our_pass_on_graphs_of_hypothesis(graph: RandomGraph) -> None:
+    rewritten = graph.copy()
+    reinplace(rewritten)
+    assert_equivalent(graph.gm, rewritten, graph.inputs)
+
+
+@pytest.mark.parametrize(
+    ("one_pass", "problems"),
+    [
+        (blind, {"output", "input", "alias"}),
+        (without_clones, {"output", "alias"}),
+        (without_write_backs, {"input"}),
+    ],
+)
+def test_wrong_passes_are_caught(one_pass: oracle.Pass, problems: set[str]) -> None:
+    tally = tallied(range(150), one_pass, optimum=False)
+    assert {verdict.problem for _, verdict in tally.wrong} >= problems
+    assert len(tally.wrong) < 150  # where nothing stands against it, even a blind pass is right
+
+
+def test_a_pass_that_does_nothing_is_right_and_useless() -> None:
+    tally = tallied(range(60), idle)
+    assert not tally.wrong and tally.removed == 0 < tally.removable and tally.percentage == 0.0
+    assert tally.above
+
+
+def test_a_pass_that_raises_is_a_finding() -> None:
+    def raises(gm: GraphModule) -> None:
+        raise RuntimeError("half way")
+
+    verdict = judged(random_graph(0), raises)
+    assert verdict.problem == "error" and "RuntimeError: half way" in verdict.message
+
+
+def test_failing_graphs_become_small_and_print_as_programs() -> None:
+    seed, verdict = tallied(range(40), blind, optimum=False).wrong[0]
+    small = minimal(seed, lambda v: v.problem == verdict.problem, blind)
+    assert judged(small, blind).problem == verdict.problem
+    assert len(small.gm.graph.nodes) <= min(8, len(random_graph(seed).gm.graph.nodes))
+    names: dict[str, Any] = {}
+    exec(str(small), names)  # our pass is right on it, so the printed program runs to its end
+    assert str(names["graph"].gm.graph) == str(small.gm.graph)
+
+
+def test_a_seed_and_its_choices_make_the_same_graph() -> None:
+    for seed in range(20):
+        graph, again = random_graph(seed), random_graph(seed)
+        twin = replayed(graph.choices)
+        assert str(graph.gm.graph) == str(again.gm.graph) == str(twin.gm.graph)
+        assert all(torch.equal(a, b) for a, b in zip(graph.inputs, twin.inputs, strict=True))
+    with pytest.raises(ReinplaceError, match="no graph with a candidate"):
+        replayed([])
+
+
+def test_a_copy_of_a_graph_is_rewritten_alone() -> None:
+    graph = next(g for g in map(random_graph, SEEDS) if analyzed_in_place(g))
+    before = str(graph.gm.graph)
+    reinplace(graph.copy())
+    assert str(graph.gm.graph) == before
+
+
+def analyzed_in_place(graph: RandomGraph) -> bool:
+    return bool(reinplace(graph.copy()).reinplaced)
+
+
+def test_every_kind_of_node_occurs() -> None:
+    seen: collections.Counter[str] = collections.Counter()
+    for seed in range(600):
+        graph = random_graph(seed)
+        for node in graph.gm.graph.nodes:
+            seen[str(node.target) if node.op == "call_function" else node.op] += 1
+            if "auto_functionalized" in str(node.target):
+                seen[str(node.args[0])] += 1
+                seen.update({key.rsplit("_", 2)[-1] for key in node.kwargs})
+    kinds = ("index_put", "_unsafe_index_put", "slice_scatter", "select_scatter", "diagonal_scatter")
+    views = ("slice.Tensor", "select.int", "view.default", "view.dtype", "permute.default", "split.Tensor")
+    more = ("as_strided.default", "diagonal.default", "expand.default", "alias.default", "copy_.default")
+    for name in (
+        *(f"{k}.default" for k in kinds),
+        "as_strided_scatter.default",
+        "clone.default",
+        *views,
+        *more,
+    ):
+        assert seen[f"aten.{name}"], name
+    wrappers = ("auto_functionalized", "auto_functionalized_v2")
+    encodings = ("alias", "offset", "start", "length", "index")  # a view as alias, as_strided or slice
+    for name in (*wrappers, *encodings, "get_attr"):
+        assert seen[name], name
+    assert all(seen[f"reinplace_adversary.{name}.default"] for name in adversary.names())
+
+
+def test_recorded_values_are_those_of_a_run() -> None:
+    def same(node: torch.fx.Node, value: Any) -> None:
+        for (_, real), (_, fake) in zip(leaves(value), leaves(node.meta["val"]), strict=True):
+            if isinstance(real, torch.Tensor):
+                assert (real.dtype, real.shape) == (fake.dtype, fake.shape), node.format_node()
+                assert real.storage_offset() == fake.storage_offset(), node.format_node()
+                pairs = zip(real.stride(), fake.stride(), real.shape, strict=True)
+                assert all(a == b or n <= 1 for a, b, n in pairs), node.format_node()
+
+    for seed in range(150):
+        graph = random_graph(seed)
+        run(graph.gm, cloned(graph.inputs), observer=same)
+
+
+def test_the_command_prints_one_line_and_failing_graphs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert oracle.main(["--graphs", "20", "--seed", "7"]) == 0
+    line = capsys.readouterr().out
+    assert line.startswith("graphs 20  wrong 0  alias-wrong 0  bytes removable ") and " %)" in line
+    name = f"{__name__}:blind"
+    assert oracle.main(["--graphs", "20", "--pass", name, "--show", "1", "--no-optimum"]) == 1
+    shown = capsys.readouterr().out
+    assert "# seed " in shown and "strategies.replayed([" in shown
