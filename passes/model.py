@@ -67,6 +67,7 @@ class Model:
         self.absolute = max(
             (_itemsize(n) for n in graph.nodes if is_absolute(n)), default=0
         )  # the largest item that is named by an offset into its storage
+        self.has_dtype_views = any(n.target is torch.ops.aten.view.dtype for n in graph.nodes)
         self._by_key: dict[int, Storage] = {}
         self.fake_mode = _torch.fake_mode_of([t for n in graph.nodes for t in tensors(n.meta.get("val"))][:1])
         self.geometry = Geometry(getattr(self.fake_mode, "shape_env", None))

@@ -16,12 +16,13 @@ from torch.fx.node import map_arg
 from . import _torch
 from .place import Place, Storage, Value, reads_alike
 from .reason import Reason
-from .region import Region
+from .region import Axes, Region
 from .schema import is_operator, schema_of, tensors
 
 if TYPE_CHECKING:
     from .model import Model
 
+_REGROUPING = frozenset({"aten::view", "aten::reshape", "aten::_unsafe_view", "aten::flatten"})
 _MOST_USERS = 64  # a result used more often than this keeps its own layout: the check stays linear
 
 
@@ -46,7 +47,7 @@ def settle(model: Model, operand: Node, node: Node | None, result: Place) -> tup
         return storage, Reason.LAYOUT
     if geometry.self_overlapping(place.region):
         return storage, Reason.SELF_OVERLAP
-    if geometry.same_layout(place.region, result.region):
+    if geometry.same_layout(place.region, result.region) and not _is_fussy(model, place, result):
         storage.shift = place.region.offset - result.region.offset
         if storage.shift != 0 and model.absolute:
             # Offsets into the result's storage must be moved along: by whole items, by a constant.
@@ -60,6 +61,11 @@ def settle(model: Model, operand: Node, node: Node | None, result: Place) -> tup
     storage.shift = place.storage.shift
     storage.relaid = True
     return storage, None
+
+
+def _is_fussy(model: Model, place: Place, result: Place) -> bool:
+    """Return whether strides of single elements differ and matter: a dtype view asks for the last one."""
+    return model.has_dtype_views and place.value.stride() != result.value.stride()
 
 
 def value(model: Model, node: Node, storage: Storage, result: Value) -> Value:
@@ -101,6 +107,8 @@ def _agrees(model: Model, user: Node, laid: dict[Node, Any], pending: list[Node]
     old = list(tensors(user.meta["val"]))
     if len(old) != len(new):
         return False
+    if schema.name in _REGROUPING and not _keeps_bytes(laid, user, new[0]):
+        return False
     if schema.view:
         was = [_torch.storage_key(t) in _keys(user) for t in old]
         now = [_torch.storage_key(t) in source for t in new]
@@ -110,6 +118,18 @@ def _agrees(model: Model, user: Node, laid: dict[Node, Any], pending: list[Node]
         pending.append(user)
         return True
     return all(map(_strides(model), new, old))
+
+
+def _keeps_bytes(laid: dict[Node, Any], user: Node, new: torch.Tensor) -> bool:
+    """Return whether a regrouping of dimensions covers the bytes of its operand, or is a copy.
+
+    Fake tensors also make views that real ones refuse.
+    """
+    old: torch.Tensor = laid.get(user.all_input_nodes[0], new)
+    if _torch.storage_key(old) != _torch.storage_key(new):
+        return True
+    before, after = Axes(Region.of(old)), Axes(Region.of(new))
+    return before.empty or (before.offset == after.offset and before.axes == after.axes)
 
 
 def _strides(model: Model) -> Any:
