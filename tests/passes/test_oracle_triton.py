@@ -1,0 +1,78 @@
+"""User Triton kernels: what the pass decides is run by Triton's interpreter, and is the optimum."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from pytest_reinplace import triton_cpu
+from pytest_reinplace.passes import reinplace
+from pytest_reinplace.passes.verify import assert_equivalent, copied_bytes, minimum_clone_bytes
+
+from .trace import arange, functional
+
+Tensor = torch.Tensor
+
+
+@pytest.fixture(autouse=True)
+def kernels_run() -> Iterator[None]:
+    pytest.importorskip("triton")
+    with triton_cpu.capturing(), triton_cpu.executing():
+        yield
+
+
+def launch(out: Tensor, other: Tensor) -> None:
+    from ..reports.kernels import add_to
+
+    add_to(out, other)
+
+
+def into_input(x: Tensor, v: Tensor) -> None:
+    launch(x, v)
+
+
+def kept_input(x: Tensor, v: Tensor) -> Tensor:
+    y = x.clone()
+    launch(y, x)
+    return y
+
+
+def twice_the_same(x: Tensor, v: Tensor) -> Tensor:
+    y = x * 2
+    launch(y, y)
+    return y
+
+
+def chain(x: Tensor, v: Tensor) -> Tensor:
+    y = x * 2
+    launch(y, v)
+    launch(y, x)
+    return y + 1
+
+
+def read_later(x: Tensor, v: Tensor) -> Tensor:
+    y = x * 2
+    z = y.clone()
+    launch(z, v)
+    return y + z
+
+
+BYTES = 16 * 4
+
+
+@pytest.mark.parametrize(
+    ("fn", "least"),
+    [(into_input, 0), (kept_input, BYTES), (twice_the_same, BYTES), (chain, 0), (read_later, BYTES)],
+)
+def test_kernels(fn: Callable[..., Any], least: int) -> None:
+    gm, inputs = functional(fn, arange(16), arange(16) + 3)
+    rewritten, _ = functional(fn, arange(16), arange(16) + 3)
+    wrappers = [n for n in gm.graph.nodes if "triton_kernel_wrapper_functional" in str(n.target)]
+    # Were the kernel not analysed, every argument would count as written.
+    assert wrappers and all(n.kwargs["tensors_to_clone"] == ["out_ptr"] for n in wrappers)
+    reinplace(rewritten)
+    assert_equivalent(gm, rewritten, inputs)
+    assert copied_bytes(rewritten, gm) == least == minimum_clone_bytes(gm, inputs)
