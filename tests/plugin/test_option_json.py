@@ -61,7 +61,7 @@ def test_keys_are_sorted_and_runs_agree(compiling: pytest.Pytester) -> None:
 def test_without_it_no_file_is_written(compiling: pytest.Pytester) -> None:
     compiling.makepyfile(test_it="def test_nothing(): pass")
     before = set(compiling.path.iterdir())
-    compiling.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:benchmark")
+    compiling.runpytest_inprocess("-p", "no:cacheprovider")
     assert {p.name for p in set(compiling.path.iterdir()) - before} <= {"__pycache__"}
 
 
