@@ -11,7 +11,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from .errors import ReinplaceError
-from .execution import Observer, RunError, address, attributes, cloned, leaves, run
+from .execution import Observer, RunError, address, attributes, cloned, leaves, run, stored_bytes
 
 Program = GraphModule | Callable[..., Any]
 
@@ -223,15 +223,11 @@ def _input_difference(expected: Effects, actual: Effects, tolerance: Tolerance) 
         if text:
             return f"{name} ends with other values: {text}"
     for name, one, two in pairs:
-        if one.layout == torch.strided and not torch.equal(_storage(one), _storage(two)):
+        if one.layout == torch.strided and not torch.equal(stored_bytes(one), stored_bytes(two)):
             shown = [(a, b) for _, a, b in pairs if a.layout == torch.strided and address(a) == address(one)]
             if not torch.equal(_unshown([a for a, _ in shown]), _unshown([b for _, b in shown])):
                 return f"{name}: bytes of its storage outside the input were written"
     return None
-
-
-def _storage(tensor: torch.Tensor) -> torch.Tensor:
-    return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
 
 
 def _unshown(tensors: list[torch.Tensor]) -> torch.Tensor:
@@ -240,7 +236,7 @@ def _unshown(tensors: list[torch.Tensor]) -> torch.Tensor:
     for copy in copies:
         sizes = [1 if stride == 0 else n for n, stride in zip(copy.size(), copy.stride(), strict=True)]
         copy.as_strided(sizes, copy.stride()).zero_()
-    return _storage(copies[0])
+    return stored_bytes(copies[0])
 
 
 def _alias_difference(expected: Effects, actual: Effects) -> str | None:

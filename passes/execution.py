@@ -41,6 +41,11 @@ def address(tensor: torch.Tensor) -> int:
     return int(tensor.untyped_storage().data_ptr())
 
 
+def stored_bytes(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the whole storage of a tensor as bytes."""
+    return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
+
+
 def cloned(values: Sequence[Any]) -> list[Any]:
     """Copy tensors so that strides, offsets, the bytes around them and what they share stay as they were.
 
@@ -211,4 +216,4 @@ def _fill(value: Any) -> None:
     for _, leaf in leaves(value):
         if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided and leaf.numel():
             pattern = 1 if leaf.dtype == torch.bool else 0x5A
-            leaf.untyped_storage().fill_(pattern)
+            stored_bytes(leaf).fill_(pattern)

@@ -214,14 +214,15 @@ class _Run:
         )
 
     def _node(self, node: Node) -> Any:
-        args, kwargs = map_arg((node.args, dict(node.kwargs)), self.env.__getitem__)
+        given: Any = map_arg((node.args, dict(node.kwargs)), self.env.__getitem__)
+        args, kwargs = given
         if node.target is aten.copy_.default:
             return self._write_back(args[0], args[1])
         if node.target is aten.as_strided.default:
             return self._as_strided(node, args)
         if not slots(node):
             return node.target(*args, **kwargs)  # type: ignore[operator]
-        read = map_arg(read_arguments(node), self._made_room(node))
+        read: Any = map_arg(read_arguments(node), self._made_room(node))
         if node.target is aten.clone.default:
             return self._clone(node, args, kwargs)
         if node.target in SCATTERS or node.target in INDEX_PUTS:

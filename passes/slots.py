@@ -82,7 +82,12 @@ def read_arguments(node: Node) -> Any:
 def others(node: Node) -> list[Node]:
     """Return the operands of a candidate's node that it only reads, one for each position."""
     found: list[Node] = []
-    map_arg(read_arguments(node), lambda n: found.append(n) or n)
+
+    def note(n: Node) -> Node:
+        found.append(n)
+        return n
+
+    map_arg(read_arguments(node), note)
     return found
 
 
