@@ -153,3 +153,14 @@ def unbacked_bindings(fake_mode: Any, value: Any) -> Any:
         return None
     compute = private("torch.fx.experimental.symbolic_shapes", "compute_unbacked_bindings")
     return compute(shape_env, value)
+
+
+def is_fake(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor has no data."""
+    fake_tensor = private("torch._subclasses.fake_tensor", "FakeTensor")
+    return isinstance(tensor, fake_tensor) or tensor.device.type == "meta"
+
+
+def new_fake_mode() -> Any:
+    """Return a mode in which operators run on shapes alone."""
+    return private("torch._subclasses.fake_tensor", "FakeTensorMode")()

@@ -71,8 +71,7 @@ class _Copier:
         return self._tensors[id(tensor)][1]
 
     def _copied(self, tensor: torch.Tensor) -> torch.Tensor:
-        fake_tensor = _torch.private("torch._subclasses.fake_tensor", "FakeTensor")
-        if isinstance(tensor, fake_tensor) or tensor.device.type == "meta":
+        if _torch.is_fake(tensor):
             raise ReinplaceError(
                 f"expected real tensors as example inputs, got a {type(tensor).__name__} of shape "
                 f"{tuple(tensor.shape)}; pass tensors with data, for example from torch.randn"

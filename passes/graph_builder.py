@@ -23,7 +23,7 @@ class GraphBuilder:
     def __init__(self) -> None:
         self.graph = Graph()
         self.root = torch.nn.Module()
-        self.fake_mode = _torch.private("torch._subclasses.fake_tensor", "FakeTensorMode")()
+        self.fake_mode = _torch.new_fake_mode()
         self.inputs: list[torch.Tensor] = []
         self._buffers = 0
 
