@@ -239,3 +239,20 @@ def test_unknown_names_are_refused() -> None:
         Capture(backend="eager")
     with pytest.raises(PassError, match="expected one of inductor, exact or package.module:attribute"):
         Capture("nosuch")
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("backend", ["graph", "inductor"])
+@pytest.mark.parametrize(("name", "missed"), [("inductor", MISSED), ("exact", [])])
+def test_on_cuda_the_backward_compiles_in_a_thread_of_autograd(
+    name: str, missed: list[str], backend: str
+) -> None:
+    with Capture(name, backend) as capture:
+        x = torch.ones(4, 4, device="cuda", requires_grad=True)
+        torch.compile(read_row)(x, 1).backward()
+        assert x.grad is not None
+        assert x.grad[1].tolist() == [2, 2, 2, 2]
+    assert ids(capture) == ["[fw 0/0]", "[bw 0/0]"]
+    assert capture.report.clones == missed
+    assert {g.pass_name for g in capture.graphs} == {name}
