@@ -1,9 +1,12 @@
-"""Repairs what functionalization itself gets wrong, while the graph still says what was meant.
+"""Repairs what functionalization and lowering get wrong, while the graph still says what was meant.
 
 ``auto_functionalized_v2`` names a mutated slice by ``(dim, start, end)`` of its base, and torch computes
 ``start`` from the start of the *storage*: for a base that does not start there (an input that is itself a
 view) the wrapper writes other elements than the program. Whether the running torch does so is tried out
 once; then the numbers are moved back to the base.
+
+With symbolic sizes the wrapper names a view by ``sym_storage_offset`` of it, which Inductor lowers to the
+offset of the buffer and not of the view. The offset is written as a product of sizes instead.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from typing import Any
 
 import torch
 from torch.fx import Graph, Node
+from torch.fx.node import map_arg
 
 from . import _torch
 from .region import as_size
@@ -22,7 +26,58 @@ aten = torch.ops.aten
 
 
 def mend(graph: Graph) -> int:
-    """Let slices of v2 wrappers count from their base; returns how many were mended."""
+    """Mend a graph in place; returns how many places were mended."""
+    return _mend_slices(graph) + _mend_offsets(graph)
+
+
+def _mend_offsets(graph: Graph) -> int:
+    """Write storage offsets of views in terms of the sizes that the graph is given."""
+    nodes = graph.find_nodes(op="call_function", target=aten.sym_storage_offset.default)
+    if not nodes:
+        return 0
+    bound = {
+        as_size(n.meta["val"]): n
+        for n in graph.find_nodes(op="placeholder")
+        if isinstance(n.meta.get("val"), torch.SymInt)
+    }
+    mended = 0
+    for node in nodes:
+        expr = as_size(node.meta["val"])
+        if not isinstance(expr, int) and not expr.free_symbols <= bound.keys():
+            continue
+        with graph.inserting_before(node):
+            value = _written_out(graph, expr, bound)
+        if value is None:
+            continue
+        for user in list(node.users):
+            swapped = map_arg((user.args, user.kwargs), lambda n, old=node, new=value: new if n is old else n)
+            user.args, user.kwargs = swapped
+        graph.erase_node(node)
+        mended += 1
+    return mended
+
+
+def _written_out(graph: Graph, expr: Any, bound: dict[Any, Node]) -> Any:
+    """Return an int or a node for a sum of products of sizes; ``None`` for any other expression."""
+    if isinstance(expr, int) or expr.is_Integer:
+        return int(expr)
+    if expr in bound:
+        return bound[expr]
+    if not (expr.is_Add or expr.is_Mul or (expr.is_Pow and expr.exp.is_Integer and expr.exp > 0)):
+        return None
+    target = operator.add if expr.is_Add else operator.mul
+    parts = [expr.base] * int(expr.exp) if expr.is_Pow else list(expr.args)
+    total = _written_out(graph, parts[0], bound)
+    for part in parts[1:]:
+        other = _written_out(graph, part, bound)
+        if total is None or other is None:
+            return None
+        total = _symbol(graph, target, (total, other), target(_value(total), _value(other)))
+    return total
+
+
+def _mend_slices(graph: Graph) -> int:
+    """Let slices of v2 wrappers count from their base."""
     if not _torch.slices_count_from_storage():
         return 0
     mended = 0

@@ -216,7 +216,7 @@ class Model:
         if is_absolute(node) and owner.storage.relaid:
             # An offset into the old layout means nothing in the new one.
             owner.storage.close(Reason.LAYOUT, node)
-        if self.lowered and not is_lowered_view(node):
+        if self.lowered and not is_lowered_view(node, owner.storage.is_input):
             owner.storage.close(Reason.LOWERING, node)
         if all(_torch.storage_key(t) == _torch.storage_key(owner.value) for t in tensors(val)):
             self.values[node] = mapped(lambda t: self.at(owner.storage, t), val)

@@ -127,12 +127,18 @@ def argument(node: Node, name: str) -> Any:
     return dict(arguments(node)).get(name)
 
 
-def is_lowered_view(node: Node) -> bool:
-    """Return whether Inductor sees a view as a view (a dtype view: only one of the same width)."""
+def is_lowered_view(node: Node, of_input: bool) -> bool:
+    """Return whether Inductor sees a view as a view.
+
+    Of dtype views only those of the same width and of inputs: a computed tensor has no memory yet that
+    another dtype could look at.
+    """
     if schema_of(node.target).name not in _LOWERED_VIEWS:
         return False
     if node.target is not torch.ops.aten.view.dtype:
         return True
+    if not of_input:
+        return False
     source: torch.Tensor = node.all_input_nodes[0].meta["val"]
     return any(t.element_size() == source.element_size() for t in tensors(node.meta["val"]))
 
