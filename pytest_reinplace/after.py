@@ -64,6 +64,7 @@ class After:
         self._before = before
         self._nodes: dict[str, Node] = {node.name: node for node in graph.nodes}
         self._partners: dict[str, Node] = {}
+        self._roots: dict[Node, Node] = {}
         self._fresh: dict[tuple[str, str], Fresh] = {}
         self._pair_up(_call_key, lambda node: op_of(node) in operators.WRAPPERS)
         self._pair_up(lambda node: family(node) or None, lambda node: op_of(node) not in operators.WRAPPERS)
@@ -80,7 +81,7 @@ class After:
     def root(self, value: Any) -> Any:
         """Return the node that made the storage a value lies in, seen through all that is in place."""
         while True:
-            value = root_of(value)
+            value = root_of(value, self._roots)
             maker = operators.maker_of(value)
             if maker is None:
                 return value

@@ -92,13 +92,23 @@ def _aliased(node: Any) -> Any:
     return None
 
 
-def root_of(value: Any) -> Any:
-    """Return the node that made the storage a value lies in: views and in-place calls are looked through."""
-    while is_node(value):
+def root_of(value: Any, known: dict[Any, Any] | None = None) -> Any:
+    """Return the node that made the storage a value lies in: views and in-place calls are looked through.
+
+    Args:
+        value: a node, or any other argument, which is its own root.
+        known: roots found before, filled and used so that long chains are walked once.
+    """
+    passed = []
+    while is_node(value) and (known is None or value not in known):
         source = _aliased(value)
         if not is_node(source):
             break
+        passed.append(value)
         value = source
+    if known is not None and is_node(value):
+        value = known.setdefault(value, value)
+        known.update((node, value) for node in passed)
     return value
 
 
