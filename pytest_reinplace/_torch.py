@@ -69,15 +69,20 @@ def inductor_is_loaded() -> bool:
 
 @contextlib.contextmanager
 def before_first_compile(callback: Callable[[], None]) -> Iterator[None]:
-    """Call ``callback`` when ``torch.compile`` first compiles with Inductor; imports no Inductor itself."""
+    """Call ``callback`` when ``torch.compile`` is called, and when it compiles; imports no Inductor."""
     owner = private("torch", "_TorchCompileInductorWrapper")
-    original = owner.__call__
 
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        callback()
-        return original(self, *args, **kwargs)
+    def after_callback(original: Callable[..., Any]) -> Callable[..., Any]:
+        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            callback()
+            return original(self, *args, **kwargs)
 
-    with replaced(owner, "__call__", call):
+        return call
+
+    with (
+        replaced(owner, "__init__", after_callback(owner.__init__)),
+        replaced(owner, "__call__", after_callback(owner.__call__)),
+    ):
         yield
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -47,7 +48,7 @@ class Capture:
         self.backend = backend
         self.graphs: list[CapturedGraph] = []
         self._stack = contextlib.ExitStack()
-        self._active = False
+        self._active = self._triton = False
         self._frames = threading.local()
         self._post_grad: dict[int, PostGrad] = {}
 
@@ -64,16 +65,19 @@ class Capture:
         return Report.joined(graph.report for graph in self.graphs)
 
     def __enter__(self) -> Capture:
-        with contextlib.ExitStack() as stack:
-            _torch.reset()
-            stack.callback(_torch.reset)
-            stack.enter_context(triton_cpu.working())
+        _torch.reset()
+        self._stack.callback(_torch.reset)
+        try:
             # Inductor takes seconds to import: a test that compiles nothing does not pay for it.
-            if not _torch.inductor_is_loaded():
-                stack.enter_context(_torch.before_first_compile(self._activate))
-            self._stack = stack.pop_all()
-        if _torch.inductor_is_loaded():
-            self._activate()
+            if _torch.inductor_is_loaded():
+                self._activate()
+            else:
+                self._stack.enter_context(_torch.before_first_compile(self._activate))
+                if "triton" in sys.modules:
+                    self._let_triton_work()
+        except BaseException:
+            self._stack.close()
+            raise
         return self
 
     def __exit__(
@@ -82,7 +86,7 @@ class Capture:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._active = False
+        self._active = self._triton = False
         self._post_grad.clear()
         self._stack.close()
 
@@ -90,8 +94,14 @@ class Capture:
         if self._active:
             return
         self._active = True
+        self._let_triton_work()
         self._stack.enter_context(_torch.compiling_with(self._redirect))
         self._stack.enter_context(_torch.watching_post_grad(self._stage))
+
+    def _let_triton_work(self) -> None:
+        if not self._triton:
+            self._triton = True
+            self._stack.enter_context(triton_cpu.working())
 
     # -- where torch calls us --------------------------------------------------------------------
 

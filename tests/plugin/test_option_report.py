@@ -69,7 +69,22 @@ def test_only_the_ten_largest_clones_are_shown(compiling: pytest.Pytester) -> No
     result.stdout.no_fnmatch_line("*index_put.self at*: 8 B,*")
 
 
-def test_it_imports_no_torch_for_tests_that_do_not(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile("import sys\n\ndef test_it():\n    assert 'torch' not in sys.modules\n")
-    result = pytester.runpytest_subprocess("--reinplace-report", "-p", "no:randomly")
-    result.assert_outcomes(passed=1)
+def test_it_imports_no_torch_for_tests_that_do_not_and_no_inductor(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import sys
+
+        def test_without_torch():
+            assert "torch" not in sys.modules
+
+        def test_eager():
+            import torch
+
+        def test_eager_and_captured():
+            import torch
+            assert torch._TorchCompileInductorWrapper.__call__.__module__ == "pytest_reinplace._torch"
+            assert "torch._inductor.compile_fx" not in sys.modules
+        """
+    )
+    result = pytester.runpytest_subprocess("--reinplace-report", "-p", "no:hypothesispytest")
+    result.assert_outcomes(passed=3)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
+import shutil
+from pathlib import Path
+
 import pytest
 
 TESTS = """
@@ -15,13 +19,33 @@ def test_in_place(assert_reinplaced):
     assert_reinplaced(call_op, *inputs(call_op))
 """
 
+# A worker is a fresh process: Inductor is not loaded when this test begins.
+KERNEL = """
+import torch
+from kernels import add_
+
+def launch(x, y):
+    add_[(1,)](x, y, x.numel(), BLOCK=16)
+    return y + 1
+
+def test_kernel(assert_reinplaced):
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    x, y = torch.ones(10, device=device), torch.ones(10, device=device)
+    assert_reinplaced(launch, x, y)
+    assert x.tolist() == [3] * 10
+"""
+
 
 def test_two_workers_report_like_one_process(compiling: pytest.Pytester) -> None:
     pytest.importorskip("xdist")
     compiling.makepyfile(test_it=TESTS)
-    compiling.runpytest_inprocess("--reinplace-json=serial.json").assert_outcomes(passed=2)
+    if importlib.util.find_spec("triton") is not None:
+        compiling.makepyfile(test_kernel=KERNEL)
+        shutil.copy(Path(__file__).parent / "kernels.py", compiling.path)
+    count = len(list(compiling.path.glob("test_*.py"))) + 1
+    compiling.runpytest_inprocess("--reinplace-json=serial.json").assert_outcomes(passed=count)
     result = compiling.runpytest_subprocess("--reinplace-report", "--reinplace-json=parallel.json", "-n", "2")
-    result.assert_outcomes(passed=2)
+    result.assert_outcomes(passed=count)
     result.stdout.fnmatch_lines(
         [
             "test_it.py::test_clones: 1 graph, 1 candidate, 0 in place, 1 cloned, 32 B",
