@@ -73,7 +73,7 @@ def assert_equivalent(
     values (bit by bit, so NaNs and signed zeros too); the final bytes of the whole storage of every input
     and buffer; and which outputs share storage with inputs or with each other, and where in it. Strides
     of dimensions with fewer than two elements mean nothing and are not compared. Nothing given is
-    written to. Random operators draw from the same seed in both runs.
+    written to, and the copies require no gradient. Random operators draw from the same seed in both runs.
 
     Args:
         functional_gm: the specification, as AOTAutograd made it; or any callable.
