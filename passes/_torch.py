@@ -55,6 +55,12 @@ def slices_count_from_storage() -> bool:
     return bool(encode(base, base[1:3]) == (0, 5, 7))
 
 
+def inductor_reinplacing(graph: Any) -> None:
+    """Run the core of Inductor's own reinplacing on a graph."""
+    with dispatching():
+        private("torch._inductor.fx_passes.reinplace", "reinplace_inplaceable_ops_core")(graph)
+
+
 def custom_graph_pass() -> Any:
     """Return the base class of Inductor's custom graph passes."""
     return private("torch._inductor.custom_graph_pass", "CustomGraphPass")

@@ -144,6 +144,10 @@ def _judge(decision: Decision, candidate: Candidate) -> Refusal | None:
     for storage in (result, operand, decision.root(operand)):
         if storage.sealed is not None:
             return Refusal(storage.sealed, (storage.seal,) if storage.seal is not None else ())
+    if decision.model.lowered and candidate.kind in (Kind.SCATTER, Kind.INDEX_PUT):
+        # Inductor stores through a view of another dtype by converting the values.
+        if decision.model.dtype_of(decision.root(operand)) != candidate.operand.value.dtype:
+            return Refusal(Reason.LOWERING, (candidate.operand_node,))
     if operand.relaid and not _laid_out(decision, candidate):
         return Refusal(Reason.LAYOUT)
     if candidate.kind is Kind.SCATTER and _is_moved(decision, candidate):

@@ -21,7 +21,7 @@ from . import _torch, mend, protect
 from .errors import ReinplaceError
 from .reinplace import reinplace_graph
 from .report import Report
-from .schema import schema_of
+from .schema import is_operator, schema_of
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +65,10 @@ class ReinplacePass(CustomGraphPass):  # type: ignore[misc]
     def apply(self, graph: Graph) -> Report:
         """Rewrite a graph and return what was decided."""
         protect.reveal(graph)
+        if _mutates_in_regions(graph):
+            _torch.inductor_reinplacing(graph)
+            clone_all(graph)
+            return Report()
         try:
             report = reinplace_graph(graph, lowered=True)
         except ReinplaceError as error:
@@ -98,6 +102,17 @@ class ProtectPass(CustomGraphPass):  # type: ignore[misc]
     def uuid(self) -> Any:
         """Identify the pass by its source."""
         return ("pytest-reinplace", self.name, _fingerprint())
+
+
+def _mutates_in_regions(graph: Graph) -> bool:
+    """Return whether a nested region (a higher-order operator) writes its operands.
+
+    Inductor's scheduler does not order a clone before such a region, so these wrappers must be decided
+    and written in place by Inductor itself, and with them their graph.
+    """
+    wrapper = _torch.hop("auto_functionalized_v2")
+    nodes = graph.find_nodes(op="call_function", target=wrapper)
+    return any(not is_operator(node.args[0]) for node in nodes)
 
 
 def clone_all(graph: Graph) -> None:

@@ -320,6 +320,11 @@ class Model:
                         found[index] += self.nbytes(write.place.region)
         return found
 
+    def dtype_of(self, storage: Storage) -> torch.dtype | None:
+        """Return the dtype that a storage was born with."""
+        born = (p for p in places(self.values.get(storage.node)) if p.storage is storage)
+        return next((p.value.dtype for p in born), None)
+
     def nbytes(self, region: Region) -> int:
         """Return the bytes of a region, hinted when symbolic."""
         size: Size = region.nbytes

@@ -12,7 +12,9 @@ from torch.fx import Node
 from .candidate import Kind
 from .decide import Decision, Refusal, decide
 from .escape import cut, escapes, resolve
+from .fusion import hazards
 from .model import Model
+from .place import Storage
 from .reason import Reason
 
 _TRIALS = 48
@@ -35,6 +37,15 @@ def best(model: Model) -> Decision:
         if trial.rank < decision.rank:
             decision, banned = trial, trial_bans
     return _explained(decision, banned)
+
+
+def _functional(decision: Decision, misordered: dict[Storage, Node]) -> dict[int, Refusal]:
+    """Refuse all writes into some buffers."""
+    return {
+        c.index: Refusal(Reason.LOWERING, (misordered[decision.root(c.operand.storage)],))
+        for c in decision.edge.values()
+        if c.writes and decision.root(c.operand.storage) in misordered
+    }
 
 
 def unplaced(decision: Decision) -> frozenset[Node]:
@@ -62,7 +73,11 @@ def _closed(model: Model, banned: dict[int, Refusal]) -> Decision:
         decision.returned = returned
         found = escapes(decision)
         if not found:
-            return decision
+            misordered = hazards(decision)
+            if not misordered:
+                return decision
+            bans.update(_functional(decision, misordered))
+            continue
         storage = found[0]
         answer = resolve(decision, storage)
         if isinstance(answer, Node):

@@ -11,7 +11,7 @@ import torch
 from torch._dynamo.utils import counters
 from torch._inductor.utils import fresh_inductor_cache
 
-from pytest_reinplace.passes import ReinplacePass, Report, inductor, inductor_options, observe
+from pytest_reinplace.passes import Reason, ReinplacePass, Report, inductor, inductor_options, observe
 from pytest_reinplace.passes.inductor import clone_all
 
 from .trace import arange, functional, ops
@@ -147,3 +147,53 @@ def test_slices_of_an_input_that_is_itself_a_view(empty_cache: None) -> None:
     compiled(reports, program, x)
     assert torch.equal(x, expected)
     assert reports[0].clones == []
+
+
+def shifted_after_a_write(x: torch.Tensor) -> None:
+    x[0] = x[3] * 2
+    x[1:4] = x[0:3] + 1
+
+
+def stored_through_another_dtype(x: torch.Tensor) -> torch.Tensor:
+    x.view(torch.int32)[0, 0] = 16256
+    return x * 1
+
+
+@pytest.mark.parametrize("program", [shifted_after_a_write, stored_through_another_dtype])
+def test_writes_that_inductor_would_misorder_or_convert(empty_cache: None, program: Any) -> None:
+    x, expected = arange(4, 6), arange(4, 6)
+    first = program(expected)
+    reports: list[Report] = []
+    second = compiled(reports, program, x)
+    assert torch.equal(x, expected) and (first is None or torch.equal(first, second))
+    assert {o.reason for o in reports[0].outcomes if not o.reinplaced} == {Reason.LOWERING}
+
+
+def test_writes_in_order_are_not_held_back(empty_cache: None) -> None:
+    """The twin: a second write whose value was read elementwise, or from another buffer, stays in place."""
+
+    def program(x: torch.Tensor, y: torch.Tensor) -> None:
+        x[0] = y[0] * 2
+        x[1:3] = x[1:3] + 1
+        x[3] = y[1].flip(0)
+
+    x, expected = arange(4, 6), arange(4, 6)
+    program(expected, arange(2, 6))
+    reports: list[Report] = []
+    compiled(reports, program, x, arange(2, 6))
+    assert torch.equal(x, expected) and reports[0].clones == []
+
+
+def test_a_nested_region_that_writes_is_left_to_inductor(empty_cache: None) -> None:
+    @torch.compiler.nested_compile_region
+    def region(a: torch.Tensor) -> torch.Tensor:
+        a.add_(1)
+        return a * 2
+
+    def program(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = x * 2
+        return y, region(y), region(y)
+
+    actual = compiled([], program, arange(4))
+    for a, b in zip(program(arange(4)), actual, strict=True):
+        assert torch.equal(a, b)

@@ -1,0 +1,84 @@
+"""Writes that Inductor would fuse with reads of the same bytes, in an order that is wrong.
+
+Inductor fuses a computed value with the write that stores it. From the second write into a buffer on, its
+scheduler no longer sees that the value was read from other elements of that buffer (torch 2.13: the read
+was renamed to the first write, and weak dependencies are compared by the old name), so elements are read
+after they were overwritten. Such a buffer is left functional: then its only write is the final ``copy_``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch.fx import Node
+
+from .candidate import Kind
+from .decide import Decision
+from .place import Storage
+from .region import Region
+from .schema import is_operator, schema_of
+
+Mutation = tuple[float, Node, tuple[Region, ...], bool]  # time, node, bytes, whether Inductor lowers it
+
+
+def hazards(decision: Decision) -> dict[Storage, Node]:
+    """Return the buffers whose writes Inductor would misorder, each with the write that shows it."""
+    if not decision.model.lowered:
+        return {}
+    found: dict[Storage, Node] = {}
+    for root, mutations in _mutations(decision).items():
+        for _, node, written, is_lowered in sorted(mutations, key=lambda m: m[0])[1:]:
+            if is_lowered and _reads_elsewhere(decision, root, node, written):
+                found.setdefault(root, node)
+    return found
+
+
+def _mutations(decision: Decision) -> dict[Storage, list[Mutation]]:
+    found: dict[Storage, list[Mutation]] = {}
+    for candidate in decision.edge.values():
+        if candidate.writes and candidate.index not in decision.moved:
+            root = decision.root(candidate.operand.storage)
+            is_lowered = candidate.kind in (Kind.SCATTER, Kind.INDEX_PUT)
+            mutation = (candidate.time, candidate.node, candidate.writes, is_lowered)
+            found.setdefault(root, []).append(mutation)
+    for storage, writes in decision.model.writes.items():
+        for write in writes:
+            if write.node not in decision.erased:
+                found.setdefault(storage, []).append((write.time, write.node, (write.place.region,), True))
+    return found
+
+
+def _reads_elsewhere(decision: Decision, root: Storage, node: Node, written: tuple[Region, ...]) -> bool:
+    """Return whether what ``node`` stores was computed from other elements of the same bytes."""
+    model = decision.model
+    computed = dict(_computed_from(node))
+    for storage in decision.buffer(root):
+        for read in model.reads[storage]:
+            if read.node not in computed or read.is_exit:
+                continue
+            for region in written:
+                if model.geometry.overlap(read.place.region, region) is False:
+                    continue
+                if not (computed[read.node] and model.geometry.same(read.place.region, region)):
+                    return True
+    return False
+
+
+def _computed_from(node: Node) -> Iterator[tuple[Node, bool]]:
+    """Yield the nodes that are fused into what ``node`` stores, and whether elementwise all the way."""
+    pending = [(n, True) for n in node.all_input_nodes]
+    seen: dict[Node, bool] = {}
+    while pending:
+        current, elementwise = pending.pop()
+        if current.op != "call_function" or not is_operator(current.target):
+            continue
+        schema = schema_of(current.target)
+        if not schema.name.startswith(("aten::", "prims::")):
+            continue  # a kernel of its own: its result is in memory before the write begins
+        elementwise = elementwise and torch.Tag.pointwise in current.target.tags  # type: ignore[union-attr]
+        if current in seen and (elementwise or not seen[current]):
+            continue
+        seen[current] = elementwise
+        pending.extend((n, elementwise) for n in current.all_input_nodes)
+    yield from seen.items()
