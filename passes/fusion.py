@@ -52,7 +52,8 @@ def _mutations(decision: Decision) -> dict[Storage, list[Mutation]]:
 def _reads_elsewhere(decision: Decision, root: Storage, node: Node, written: tuple[Region, ...]) -> bool:
     """Return whether what ``node`` stores was computed from other elements of the same bytes."""
     model = decision.model
-    computed = dict(_computed_from(node))
+    stored = {c.node for c in decision.edge.values()}
+    computed = dict(_computed_from(node, stored))
     for storage in decision.buffer(root):
         for read in model.reads[storage]:
             if read.node not in computed or read.is_exit:
@@ -65,13 +66,16 @@ def _reads_elsewhere(decision: Decision, root: Storage, node: Node, written: tup
     return False
 
 
-def _computed_from(node: Node) -> Iterator[tuple[Node, bool]]:
-    """Yield the nodes that are fused into what ``node`` stores, and whether elementwise all the way."""
+def _computed_from(node: Node, stored: set[Node]) -> Iterator[tuple[Node, bool]]:
+    """Yield the nodes that are fused into what ``node`` stores, and whether elementwise all the way.
+
+    Nodes in ``stored`` are written in place: what they made is in memory.
+    """
     pending = [(n, True) for n in node.all_input_nodes]
     seen: dict[Node, bool] = {}
     while pending:
         current, elementwise = pending.pop()
-        if current.op != "call_function" or not is_operator(current.target):
+        if current in stored or current.op != "call_function" or not is_operator(current.target):
             continue
         schema = schema_of(current.target)
         if not schema.name.startswith(("aten::", "prims::")):
