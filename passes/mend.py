@@ -49,12 +49,20 @@ def _mend_offsets(graph: Graph) -> int:
             value = _written_out(graph, expr, bound)
         if value is None:
             continue
-        for user in list(node.users):
-            swapped = map_arg((user.args, user.kwargs), lambda n, old=node, new=value: new if n is old else n)
-            user.args, user.kwargs = swapped
+        _replace(node, value)
         graph.erase_node(node)
         mended += 1
     return mended
+
+
+def _replace(node: Node, value: Any) -> None:
+    """Let all users of a node use a node or a number instead."""
+
+    def swap(n: Node) -> Any:
+        return value if n is node else n
+
+    for user in list(node.users):
+        user.args, user.kwargs = map_arg((user.args, user.kwargs), swap)
 
 
 def _written_out(graph: Graph, expr: Any, bound: dict[Any, Node]) -> Any:

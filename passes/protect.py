@@ -217,4 +217,5 @@ def _protect_outputs(graph: Graph) -> None:
         )
         if shared and not any(target_name(u.target) == "prims::clone" for u in identity.users):
             copy = _copy_of(graph, identity, identity.next)
-            identity.replace_all_uses_with(copy, delete_user_cb=lambda user, copy=copy: user is not copy)
+            for user in [u for u in identity.users if u is not copy]:
+                user.replace_input_with(identity, copy)
