@@ -28,8 +28,10 @@ def hazards(decision: Decision) -> dict[Storage, Node]:
         return {}
     found: dict[Storage, Node] = {}
     for root, mutations in _mutations(decision).items():
-        for _, node, written, is_lowered in sorted(mutations, key=lambda m: m[0])[1:]:
-            if is_lowered and _reads_elsewhere(decision, root, node, written):
+        for i, (_, node, written, is_lowered) in enumerate(sorted(mutations, key=lambda m: m[0])):
+            # A kernel of its own is registered before the earlier readers of what it writes are put
+            # into memory: one that its other operands were made from is computed again, afterwards.
+            if (i or not is_lowered) and _reads_elsewhere(decision, root, node, written, is_lowered):
                 found.setdefault(root, node)
     return found
 
@@ -49,10 +51,15 @@ def _mutations(decision: Decision) -> dict[Storage, list[Mutation]]:
     return found
 
 
-def _reads_elsewhere(decision: Decision, root: Storage, node: Node, written: tuple[Region, ...]) -> bool:
-    """Return whether what ``node`` stores was computed from other elements of the same bytes."""
+def _reads_elsewhere(
+    decision: Decision, root: Storage, node: Node, written: tuple[Region, ...], is_lowered: bool
+) -> bool:
+    """Return whether what ``node`` is given was computed from the bytes it writes.
+
+    For a store that Inductor lowers, the same elements, read elementwise, do no harm.
+    """
     model = decision.model
-    stored = {c.node for c in decision.edge.values()}
+    stored = {c.node for c in decision.edge.values() if c.writes}
     computed = dict(_computed_from(node, stored))
     for storage in decision.buffer(root):
         for read in model.reads[storage]:
@@ -61,7 +68,9 @@ def _reads_elsewhere(decision: Decision, root: Storage, node: Node, written: tup
             for region in written:
                 if model.geometry.overlap(read.place.region, region) is False:
                     continue
-                if not (computed[read.node] and model.geometry.same(read.place.region, region)):
+                if not (
+                    is_lowered and computed[read.node] and model.geometry.same(read.place.region, region)
+                ):
                     return True
     return False
 

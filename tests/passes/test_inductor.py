@@ -197,3 +197,15 @@ def test_a_nested_region_that_writes_is_left_to_inductor(empty_cache: None) -> N
     actual = compiled([], program, arange(4))
     for a, b in zip(program(arange(4)), actual, strict=True):
         assert torch.equal(a, b)
+
+
+def test_a_reader_that_would_be_computed_again_is_not_overtaken(empty_cache: None) -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        earlier = x * 2
+        ops.scale(x[0], earlier[1].clone())
+        return earlier + 1
+
+    x, expected = arange(4, 4), arange(4, 4)
+    first = program(expected)
+    second = compiled([], program, x)
+    assert torch.equal(x, expected) and torch.equal(first, second)
