@@ -96,7 +96,7 @@ def _kinds(value: torch.Tensor) -> list[str]:
     if not value.dim():
         return ["view"]
     kinds = ["slice", "slice"]
-    if value.dim() > 1:
+    if value.dim() > 1 and value.numel():
         kinds += ["select", "permute", "diagonal"]
     if value.is_contiguous() and value.numel():
         kinds += ["view", "as_strided"]
