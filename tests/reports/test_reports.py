@@ -11,6 +11,8 @@ from . import programs
 from .compiled import by_graph, by_inductor, functionalized, largest_copy, session
 from .programs import PROGRAMS, Program
 
+pytestmark = pytest.mark.filterwarnings("ignore:dynamo_pgo force disabled")
+
 sizes = pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 every = pytest.mark.parametrize("program", PROGRAMS, ids=str)
 
