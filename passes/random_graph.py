@@ -11,6 +11,7 @@ from torch.fx import Graph, GraphModule, Node
 
 from . import random_view, random_wrapper
 from .draws import Draws
+from .execution import RunError, cloned, run
 from .random_pool import Pool
 
 aten = torch.ops.aten
@@ -63,9 +64,13 @@ def build(draws: Draws) -> RandomGraph | None:
     maker = _Maker(draws)
     try:
         gm = maker.make()
-    except (RuntimeError, ValueError, IndexError):
+        if gm is None:
+            return None
+        # Fake tensors accept a few calls that torch refuses: a graph that does not run specifies nothing.
+        run(gm, cloned(maker.builder.inputs))
+    except (RuntimeError, ValueError, IndexError, RunError):
         return None
-    return None if gm is None else RandomGraph(gm, maker.builder.inputs, draws.taken)
+    return RandomGraph(gm, maker.builder.inputs, draws.taken)
 
 
 class _Maker:

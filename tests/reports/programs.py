@@ -32,6 +32,12 @@ class Program:
     missed: int = 0
     triton: bool = False
 
+    def arguments(self) -> list[Any]:
+        """Return fresh arguments where the program can run: Triton's go to the GPU where there is one."""
+        if self.triton and torch.cuda.is_available():
+            return [value.cuda() for value in self.inputs()]
+        return self.inputs()
+
     def __str__(self) -> str:
         return f"{self.report}-{self.fn.__name__}"
 

@@ -17,6 +17,20 @@ sizes = pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynami
 every = pytest.mark.parametrize("program", PROGRAMS, ids=str)
 
 
+def _crossed(program: Program) -> bool:
+    return program.fn is programs.foreach_crossed
+
+
+@pytest.fixture
+def inductor_keeps_order(request: pytest.FixtureRequest, program: Program) -> None:
+    """Expect one program to fail on torch before 2.13, whose own functional result is wrong there too.
+
+    Its C++ backend forgets, when it recomputes the loops of a fused node, which reads have to come first.
+    """
+    if _crossed(program) and torch.__version__ < "2.13":
+        request.applymarker(pytest.mark.xfail(reason="the C++ backend loses the order of two epilogues"))
+
+
 def no_copy_left(program: Program, graphs: list[torch.fx.Graph]) -> None:
     if program.missed:
         assert graphs, "the pass saw no graph"
@@ -26,9 +40,10 @@ def no_copy_left(program: Program, graphs: list[torch.fx.Graph]) -> None:
 
 @sizes
 @every
+@pytest.mark.usefixtures("inductor_keeps_order")
 def test_inductor(program: Program, dynamic: bool) -> None:
     with session(program) as graphs:
-        assert_equivalent(program.fn, by_inductor(program.fn, dynamic=dynamic), program.inputs())
+        assert_equivalent(program.fn, by_inductor(program.fn, dynamic=dynamic), program.arguments())
     no_copy_left(program, graphs)
 
 
@@ -36,7 +51,7 @@ def test_inductor(program: Program, dynamic: bool) -> None:
 @every
 def test_up_to_lowering(program: Program, dynamic: bool) -> None:
     with session(program) as graphs:
-        assert_equivalent(program.fn, by_graph(program.fn, dynamic=dynamic), program.inputs())
+        assert_equivalent(program.fn, by_graph(program.fn, dynamic=dynamic), program.arguments())
     no_copy_left(program, graphs)
 
 
@@ -44,7 +59,7 @@ def test_up_to_lowering(program: Program, dynamic: bool) -> None:
 def test_v1_wrappers_up_to_lowering(program: Program) -> None:
     with session(program) as graphs:
         compiled = by_graph(program.fn, dynamic=False, v2=False)
-        assert_equivalent(functionalized(program.fn), compiled, program.inputs())
+        assert_equivalent(functionalized(program.fn), compiled, program.arguments())
     no_copy_left(program, graphs)
 
 
@@ -64,6 +79,6 @@ def test_a_copy_that_is_left_is_found() -> None:
 
     program = Program(0, kept, lambda: [programs.ints(4, 4), programs.ints(2, 4)], missed=64)
     with session(program) as graphs:
-        assert_equivalent(program.fn, by_graph(program.fn, dynamic=False), program.inputs())
+        assert_equivalent(program.fn, by_graph(program.fn, dynamic=False), program.arguments())
     with pytest.raises(AssertionError):
         no_copy_left(program, graphs)
