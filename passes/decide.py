@@ -14,15 +14,19 @@ legal iff only dead bytes are written:
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from torch.fx import Node
 
 from .candidate import Candidate, Kind
 from .model import Model
+from .pending import Pending
 from .place import Place, Read, Storage, Write, reads_alike
 from .reason import Reason
 from .region import Region
+
+_TESTS_PER_NODE = 64  # comparisons of regions; a graph that needs more keeps copies instead of compile time
+_EXPLAINED = 64  # readers that a refusal looks at: more would not be read by anybody
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -61,22 +65,47 @@ class Decision:
     copied: list[tuple[int, str, Node]] = dataclasses.field(default_factory=list)
     erased: set[Node] = dataclasses.field(default_factory=set)
     returned: dict[Node, int] = dataclasses.field(default_factory=dict)
-    members: dict[Storage, list[Storage]] = dataclasses.field(default_factory=dict)
+    roots: dict[Storage, Storage] = dataclasses.field(default_factory=dict)
+    pending: dict[Storage, Pending] = dataclasses.field(default_factory=dict)
+    _tests: int = 0
 
     def root(self, storage: Storage) -> Storage:
         """Return the storage whose bytes a value really occupies."""
-        while storage in self.edge:
-            storage = self.edge[storage].operand.storage
-        return storage
+        return self.roots.get(storage, storage)
+
+    def accept(self, candidate: Candidate) -> None:
+        """Let a candidate's result live in its operand's buffer from now on."""
+        root = self.root(candidate.operand.storage)
+        self.edge[candidate.result] = candidate
+        self.roots[candidate.result] = root
+        self._reads_in(root).add(self.model.reads[candidate.result])
+
+    def near(self, storage: Storage, region: Region, now: float) -> Iterator[Read]:
+        """Yield the reads in a storage's buffer after ``now`` that may touch a region.
+
+        Decisions go forward: reads that are over at ``now`` are forgotten.
+        """
+        reads = self._reads_in(self.root(storage))
+        if reads.is_large(now):
+            reads.sort(self.model.shelves.of(storage))
+        return reads.near(region, now)
+
+    def meets(self, region: Region, other: Region) -> bool:
+        """Return whether two regions may share a byte; always so once too many pairs were compared."""
+        self._tests += 1
+        if self._tests > _TESTS_PER_NODE * len(self.model.order):
+            return True
+        return self.model.geometry.overlap(region, other) is not False
+
+    def _reads_in(self, root: Storage) -> Pending:
+        if root not in self.pending:
+            self.pending[root] = Pending(self.model.geometry)
+            self.pending[root].add(self.model.reads[root])
+        return self.pending[root]
 
     def accepted(self, candidate: Candidate) -> bool:
         """Return whether a candidate is in place."""
         return candidate.index not in self.refused
-
-    def buffer(self, storage: Storage) -> list[Storage]:
-        """Return all storages that live in the buffer of ``storage``."""
-        root = self.root(storage)
-        return self.members.setdefault(root, [root])
 
     def path(self, storage: Storage) -> list[Candidate]:
         """Return the accepted candidates between a storage and its root."""
@@ -118,7 +147,7 @@ def decide(model: Model, banned: dict[int, Refusal] | None = None) -> Decision:
         if refusal is not None:
             decision.refused[candidate.index] = refusal
         else:
-            _accept(decision, candidate)
+            decision.accept(candidate)
     for writes in model.writes.values():
         decision.erased.update(w.node for w in writes if is_identity(decision, w))
     return decision
@@ -130,11 +159,6 @@ def is_identity(decision: Decision, write: Write) -> bool:
     return decision.root(source.storage) is decision.root(place.storage) and (
         decision.model.same_value(source, place)
     )
-
-
-def _accept(decision: Decision, candidate: Candidate) -> None:
-    decision.buffer(candidate.operand.storage).append(candidate.result)
-    decision.edge[candidate.result] = candidate
 
 
 def _judge(decision: Decision, candidate: Candidate) -> Refusal | None:
@@ -184,13 +208,13 @@ def _meets(decision: Decision, region: Region, other: Region) -> bool:
 
 def _still_read(decision: Decision, candidate: Candidate) -> Refusal | None:
     """Condition 1: every pending read of the written bytes must be served before the write."""
-    hits: list[Read] = []
-    for storage in decision.buffer(candidate.operand.storage) if candidate.writes else ():
-        for read in decision.model.reads[storage]:
-            if read.time > candidate.time and any(
-                _hits(decision, candidate, read, w) for w in candidate.writes
-            ):
-                hits.append(read)
+    hits: dict[Read, None] = {}
+    for written in candidate.writes:
+        for read in decision.near(candidate.operand.storage, written, candidate.time):
+            if read not in hits and _hits(decision, candidate, read, written):
+                hits[read] = None
+                if len(hits) == _EXPLAINED:
+                    break
     if not hits:
         return None
     culprits = frozenset.intersection(*(_between(decision, candidate, r.place.storage) for r in hits))
@@ -211,7 +235,7 @@ def _is_sure(decision: Decision, place: Place, writes: Iterable[Region]) -> bool
 
 def _hits(decision: Decision, candidate: Candidate, read: Read, written: Region) -> bool:
     geometry = decision.model.geometry
-    if not _meets(decision, read.place.region, written):
+    if not decision.meets(read.place.region, written):
         return False
     if read.hole is not None and geometry.contains(read.hole, written):
         return False
@@ -287,7 +311,8 @@ def _up(decision: Decision, candidate: Candidate) -> frozenset[int]:
 def _same_node(decision: Decision, candidate: Candidate) -> Refusal | None:
     """Condition 2: the call must not see its own write through another operand."""
     root = decision.root(candidate.operand.storage)
-    for other in reversed(decision.model.candidates[: candidate.index]):
+    for index in range(candidate.index - 1, -1, -1):
+        other = decision.model.candidates[index]
         if other.node is not candidate.node:
             break
         if not decision.accepted(other) or decision.root(other.operand.storage) is not root:

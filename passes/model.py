@@ -17,6 +17,7 @@ from torch.fx import Graph, GraphModule, Node
 from . import _torch, kinds
 from .candidate import Candidate
 from .errors import GraphError
+from .pending import Shelves
 from .place import END, Place, Read, Storage, Value, Write, mapped, places, reads_alike
 from .reason import Reason
 from .region import Geometry, Region, Size, as_size
@@ -58,6 +59,7 @@ class Model:
         self.storages: list[Storage] = []
         self.whole: dict[Storage, Region] = {}
         self.reads: dict[Storage, list[Read]] = collections.defaultdict(list)
+        self.reads_by: dict[Node, list[Read]] = collections.defaultdict(list)
         self.writes: dict[Storage, list[Write]] = collections.defaultdict(list)
         self.candidates: list[Candidate] = []
         self.made_by: dict[Storage, Candidate] = {}
@@ -75,6 +77,7 @@ class Model:
             self._visit(node)
         self._exit_reads()
         self.written_back = self._written_back()
+        self.shelves = Shelves(self.geometry, self.reads, self._trees())
         self._needed: dict[tuple[Storage, Region], bool] = {}
 
     # -- storages and places -------------------------------------------------------------------
@@ -114,7 +117,9 @@ class Model:
     def add_read(self, node: Node, place: Place, time: float | None = None, **more: Any) -> None:
         """Record that ``node`` reads ``place`` until ``time`` (its own time by default)."""
         until = self.order[node] if time is None else time
-        self.reads[place.storage].append(Read(node, until, place, **more))
+        read = Read(node, until, place, **more)
+        self.reads[place.storage].append(read)
+        self.reads_by[node].append(read)
 
     def fresh(self, node: Node, val: Any, *, opaque: bool = False) -> Value:
         """Return places in new storages for a result; leaves that share storage share it here too."""
@@ -279,6 +284,17 @@ class Model:
                 place = next(places(self.values[storage.node]))
                 whole = Place(storage, self.whole[storage], place.value)
                 self.add_read(storage.node, whole, END, is_exit=True)
+
+    def _trees(self) -> dict[Storage, Storage]:
+        """Return the root of each storage's buffer if every candidate were in place."""
+        trees: dict[Storage, Storage] = {}
+        for storage in self.storages:
+            candidate = self.made_by.get(storage)
+            if candidate is None or candidate.obstacle is not None:
+                trees[storage] = storage
+            else:
+                trees[storage] = trees[candidate.operand.storage]
+        return trees
 
     def is_needed(self, storage: Storage, region: Region) -> bool:
         """Return whether anybody looks at some bytes of a value, there or where they are handed on to."""

@@ -151,8 +151,8 @@ class Geometry:
 
     def __init__(self, shape_env: Any = None) -> None:
         self.shape_env = shape_env
-        self._axes = functools.cache(Axes)
-        self._array = functools.cache(lambda region: np.asarray(_Strided(self._axes(region))))
+        self.axes = functools.cache(Axes)
+        self._array = functools.cache(lambda region: np.asarray(_Strided(self.axes(region))))
         self._overlap: dict[tuple[Region, Region], bool | None] = {}
         self._at_most: dict[tuple[Size, Size], bool] = {}
 
@@ -212,7 +212,7 @@ class Geometry:
         return self._overlap[key]
 
     def _decide_overlap(self, a: Region, b: Region) -> bool | None:
-        x, y = self._axes(a), self._axes(b)
+        x, y = self.axes(a), self.axes(b)
         if x.empty or y.empty:
             return False
         if self.at_most(x.offset + x.span, y.offset) or self.at_most(y.offset + y.span, x.offset):
@@ -275,7 +275,7 @@ class Geometry:
         """Return whether every byte of ``inner`` surely lies in ``outer`` (``False`` when not shown)."""
         if outer == inner:
             return True
-        x, y = self._axes(outer), self._axes(inner)
+        x, y = self.axes(outer), self.axes(inner)
         if y.empty:
             return True
         if x.empty:
