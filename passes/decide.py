@@ -14,6 +14,7 @@ legal iff only dead bytes are written:
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterable, Iterator
 
 from torch.fx import Node
@@ -142,7 +143,7 @@ def _nbytes(model: Model, node: Node) -> int:
 def decide(model: Model, banned: dict[int, Refusal] | None = None) -> Decision:
     """Decide all candidates in graph order; those in ``banned`` are refused with the reason given."""
     decision = Decision(model)
-    for candidate in model.candidates:
+    for candidate in _by_gain(model):
         refusal = (banned or {}).get(candidate.index) or _judge(decision, candidate)
         if refusal is not None:
             decision.refused[candidate.index] = refusal
@@ -151,6 +152,12 @@ def decide(model: Model, banned: dict[int, Refusal] | None = None) -> Decision:
     for writes in model.writes.values():
         decision.erased.update(w.node for w in writes if is_identity(decision, w))
     return decision
+
+
+def _by_gain(model: Model) -> Iterator[Candidate]:
+    """Yield candidates in graph order, those of one node by what refusing them would cost."""
+    for _, siblings in itertools.groupby(model.candidates, key=lambda c: c.node):
+        yield from sorted(siblings, key=lambda c: -model.gain(c))
 
 
 def is_identity(decision: Decision, write: Write) -> bool:
@@ -311,11 +318,8 @@ def _up(decision: Decision, candidate: Candidate) -> frozenset[int]:
 def _same_node(decision: Decision, candidate: Candidate) -> Refusal | None:
     """Condition 2: the call must not see its own write through another operand."""
     root = decision.root(candidate.operand.storage)
-    for index in range(candidate.index - 1, -1, -1):
-        other = decision.model.candidates[index]
-        if other.node is not candidate.node:
-            break
-        if not decision.accepted(other) or decision.root(other.operand.storage) is not root:
+    for other in decision.model.siblings(candidate):
+        if other.result not in decision.edge or decision.root(other.operand.storage) is not root:
             continue
         # Each was cloned on its own: neither may see the other's write, now or in its result later.
         seen = [*candidate.writes, *(r.place.region for r in decision.model.reads[candidate.result])]
@@ -330,17 +334,22 @@ def _same_node(decision: Decision, candidate: Candidate) -> Refusal | None:
     if not hits:
         return None
     culprits = frozenset.intersection(*(_between(decision, candidate, p.storage) for _, _, p in hits))
-    if not culprits and _make_room(decision, candidate, hits):
+    if _make_room(decision, candidate, hits, culprits):
         return None
     return Refusal(Reason.SAME_NODE, tuple(dict.fromkeys(n for _, n, _ in hits)), culprits)
 
 
-def _make_room(decision: Decision, candidate: Candidate, hits: list[tuple[str, Node, Place]]) -> bool:
-    """Copy the overlapping operands instead of the candidate, where that is less."""
+def _make_room(
+    decision: Decision,
+    candidate: Candidate,
+    hits: list[tuple[str, Node, Place]],
+    culprits: frozenset[int],
+) -> bool:
+    """Copy the overlapping operands instead of the candidate (or of a culprit), where that is less."""
     model = decision.model
     nodes = {node: model.nbytes(place.region) for _, node, place in hits}
     # A result that is refused also turns the copy_ back into the input into a real one.
-    gain = candidate.nbytes + model.written_back.get(candidate.index, 0)
+    gain = min(model.gain(c) for c in (candidate, *(model.candidates[i] for i in culprits)))
     if sum(nodes.values()) >= gain:
         return False
     decision.copied.extend(

@@ -51,7 +51,7 @@ class Escapes:
                 if node is None:
                     cuts.add(edge.index)
                 else:
-                    mine[node] = self._decision.model.nbytes(classes[storage][node].region)
+                    mine[node] = self._decision.model.nbytes(classes[storage][node].region.once)
             if not cuts:
                 clones.update(mine)
             refusals.update({index: Refusal(Reason.ESCAPES, (output,)) for index in cuts})
@@ -83,7 +83,7 @@ class Escapes:
             return None
         node, place = next(iter(leaves.items()))
         price = edge.nbytes + self._written_back().get(edge.index, 0)
-        return node if self._decision.model.nbytes(place.region) < price else None
+        return node if self._decision.model.nbytes(place.region.once) < price else None
 
     def _written_back(self) -> dict[int, int]:
         """Return the bytes of the erased copy_s that each candidate would make real ones by its refusal."""

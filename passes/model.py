@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 import operator
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -284,6 +285,18 @@ class Model:
                 place = next(places(self.values[storage.node]))
                 whole = Place(storage, self.whole[storage], place.value)
                 self.add_read(storage.node, whole, END, is_exit=True)
+
+    def gain(self, candidate: Candidate) -> int:
+        """Return the bytes that are copied when a candidate is refused: its own, and those written back."""
+        return candidate.nbytes + self.written_back.get(candidate.index, 0)
+
+    def siblings(self, candidate: Candidate) -> Iterator[Candidate]:
+        """Yield the other candidates of a candidate's node."""
+        for step in (-1, 1):
+            index = candidate.index + step
+            while 0 <= index < len(self.candidates) and self.candidates[index].node is candidate.node:
+                yield self.candidates[index]
+                index += step
 
     def _trees(self) -> dict[Storage, Storage]:
         """Return the root of each storage's buffer if every candidate were in place."""

@@ -74,6 +74,12 @@ class Region:
             total = total * size
         return total
 
+    @property
+    def once(self) -> Region:
+        """The region with each repeated (expanded) element named once."""
+        kept = [(n, s) for n, s in zip(self.sizes, self.strides, strict=True) if s != 0 or n == 0]
+        return dataclasses.replace(self, sizes=tuple(n for n, _ in kept), strides=tuple(s for _, s in kept))
+
 
 def as_size(value: Any) -> Size:
     """Return an int as it is and a ``SymInt`` as its sympy expression (an int where that is a constant)."""
