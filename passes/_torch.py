@@ -44,6 +44,16 @@ def op_overload() -> Any:
     return private("torch._ops", "OpOverload")
 
 
+def op_overload_packet() -> Any:
+    """Return the class of operators before an overload is chosen."""
+    return private("torch._ops", "OpOverloadPacket")
+
+
+def higher_order_operator() -> Any:
+    """Return the class of higher-order operators."""
+    return private("torch._ops", "HigherOrderOperator")
+
+
 @functools.cache
 def slices_count_from_storage() -> bool:
     """Return whether v2 wrappers count slices from the start of the storage instead of from their base."""

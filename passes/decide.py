@@ -23,6 +23,7 @@ from .candidate import Candidate, Kind
 from .model import Model
 from .pending import Pending
 from .place import Place, Read, Storage, Write, reads_alike
+from .pointwise import is_own_element
 from .reason import Reason
 from .region import Region
 
@@ -329,6 +330,7 @@ def _same_node(decision: Decision, candidate: Candidate) -> Refusal | None:
         (name, node, place)
         for name, node, place in candidate.others
         if decision.root(place.storage) is root
+        and not is_own_element(decision.model, candidate, place)
         and any(_meets(decision, place.region, w) for w in candidate.writes)
     ]
     if not hits:

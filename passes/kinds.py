@@ -77,14 +77,20 @@ def _add(
     writes: tuple[Region, ...],
     others: Others,
     hole: Region | None = None,
+    write_only: bool = False,
 ) -> None:
-    """Record one candidate, and the reads it makes whatever is decided."""
+    """Record one candidate, and the reads it makes whatever is decided.
+
+    What is only written is not read, and the bytes around it are only handed on.
+    """
     place = model.place(operand)
     assert place is not None
     storage, obstacle = result
     # Only a result that could take its operand's place has coordinates to look for its bytes in.
-    handed_on = obstacle is None and _hands_on(kind, node)
-    model.add_read(node, place, hole=hole, into=storage if handed_on else None)
+    handed_on = obstacle is None and (write_only or _hands_on(kind, node))
+    is_whole = write_only and hole is None
+    if not is_whole:
+        model.add_read(node, place, hole=hole, into=storage if handed_on else None)
     candidate = Candidate(
         index=len(model.candidates),
         kind=kind,
@@ -97,7 +103,8 @@ def _add(
         result=storage,
         writes=writes,
         others=others,
-        nbytes=model.nbytes(place.region),
+        nbytes=0 if is_whole else model.nbytes(place.region),
+        write_only=is_whole,
         obstacle=obstacle,
     )
     model.candidates.append(candidate)
@@ -163,7 +170,9 @@ def _auto_v1(model: Model, node: Node) -> None:
         settled = _wrapped(model, operand, result if item is None else result[item])
         label = (target_name(op), name if item is None else f"{name}[{item}]")
         slot = name if item is None else (name, item)
-        _add(model, Kind.AUTO_V1, node, slot, (label,), operand, settled, (place.region,), others)
+        only, _ = wrapper.write_only(model.geometry, op, [name], place.region, (place.region,))
+        write = (place.region,)
+        _add(model, Kind.AUTO_V1, node, slot, (label,), operand, settled, write, others, None, only)
     return None
 
 
@@ -191,7 +200,9 @@ def _auto_v2(model: Model, node: Node) -> None:
         if place.storage.relaid and any(v.form == "as_strided" for v in mine):
             obstacle, writes = Reason.LAYOUT, (place.region,)
         labels = tuple((target_name(op), v.label) for v in mine) or ((target_name(op), f"base[{i}]"),)
-        _add(model, Kind.AUTO_V2, node, i, labels, base, (storage, obstacle), writes, others)
+        only, hole = wrapper.write_only(model.geometry, op, [v.name for v in mine], place.region, writes)
+        settled = (storage, obstacle)
+        _add(model, Kind.AUTO_V2, node, i, labels, base, settled, writes, others, hole, only)
     return None
 
 

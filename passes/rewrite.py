@@ -13,7 +13,7 @@ import torch
 from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 
-from . import _torch, scatter, wrapper
+from . import _torch, declared, scatter, wrapper
 from .candidate import Candidate, Kind
 from .decide import Decision
 from .emit import Emitter, eager_values
@@ -126,6 +126,10 @@ class _Rewriter:
                 node.meta["val"] = source.meta["val"][node.args[1]]
             self.stale.update(node.users)
             return
+        if declared.is_alias(node):
+            node.meta["val"] = declared.revalued(self.model, node, self._moved)
+            self.stale.update(node.users)
+            return
         if not is_operator(node.target) or not schema_of(node.target).view:
             return
         moved = self._moved(self.model.place(node)) if scatter.is_absolute(node) else 0
@@ -198,7 +202,8 @@ class _Rewriter:
         The functional form keeps its operand's offset into the storage (that of ``was``), this one
         starts at 0.
         """
-        copy = self.emitter.clone(node, current)
+        make = self.emitter.empty if candidate.write_only else self.emitter.clone
+        copy = make(node, current)
         if self.model.absolute:
             moved = copy.meta["val"].storage_offset() - was.storage_offset()
             self.rebased[candidate.result] = int(moved) * was.element_size()
