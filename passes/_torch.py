@@ -65,6 +65,17 @@ def slices_count_from_storage() -> bool:
     return bool(encode(base, base[1:3]) == (0, 5, 7))
 
 
+def is_lowered(op: Any) -> bool:
+    """Return whether Inductor has a lowering for an operator."""
+    return op in private("torch._inductor.lowering", "lowerings")
+
+
+def is_fallback(op: Any) -> bool:
+    """Return whether Inductor's lowering of an operator calls the operator's own kernel."""
+    lowering = private("torch._inductor.lowering", "lowerings").get(op)
+    return bool(getattr(lowering, "_is_fallback_handler", False))
+
+
 def inductor_reinplacing(graph: Any) -> None:
     """Run the core of Inductor's own reinplacing on a graph."""
     with dispatching():

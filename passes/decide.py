@@ -26,6 +26,7 @@ from .place import Place, Read, Storage, Write, reads_alike
 from .pointwise import is_own_element
 from .reason import Reason
 from .region import Region
+from .variant import is_stored_by_inductor
 
 _TESTS_PER_NODE = 64  # comparisons of regions; a graph that needs more keeps copies instead of compile time
 _EXPLAINED = 64  # readers that a refusal looks at: more would not be read by anybody
@@ -176,7 +177,7 @@ def _judge(decision: Decision, candidate: Candidate) -> Refusal | None:
     for storage in (result, operand, decision.root(operand)):
         if storage.sealed is not None:
             return Refusal(storage.sealed, (storage.seal,) if storage.seal is not None else ())
-    if decision.model.lowered and candidate.kind in (Kind.SCATTER, Kind.INDEX_PUT):
+    if decision.model.lowered and is_stored_by_inductor(candidate):
         # Inductor stores through a view of another dtype by converting the values.
         if decision.model.dtype_of(decision.root(operand)) != candidate.operand.value.dtype:
             return Refusal(Reason.LOWERING, (candidate.operand_node,))
@@ -243,6 +244,8 @@ def _is_sure(decision: Decision, place: Place, writes: Iterable[Region]) -> bool
 
 def _hits(decision: Decision, candidate: Candidate, read: Read, written: Region) -> bool:
     geometry = decision.model.geometry
+    if read.node is candidate.node:
+        return False  # its own operands are looked at by _same_node
     if not decision.meets(read.place.region, written):
         return False
     if read.hole is not None and geometry.contains(read.hole, written):

@@ -13,11 +13,11 @@ from collections.abc import Iterator
 import torch
 from torch.fx import Node
 
-from .candidate import Kind
 from .decide import Decision
 from .place import Storage
 from .region import Region
 from .schema import is_operator, schema_of
+from .variant import is_stored_by_inductor
 
 Mutation = tuple[float, Node, tuple[Region, ...], bool]  # time, node, bytes, whether Inductor lowers it
 
@@ -42,7 +42,7 @@ def _mutations(decision: Decision) -> dict[Storage, list[Mutation]]:
     for candidate in decision.edge.values():
         if candidate.writes and candidate.index not in decision.moved:
             root = decision.root(candidate.operand.storage)
-            is_lowered = candidate.kind in (Kind.SCATTER, Kind.INDEX_PUT)
+            is_lowered = is_stored_by_inductor(candidate)
             mutation = (candidate.time, candidate.node, candidate.writes, is_lowered)
             found.setdefault(root, []).append(mutation)
     for storage, writes in decision.model.writes.items():

@@ -221,6 +221,9 @@ class Model:
         if owner is None:
             self._visit_pure(node)
             return
+        if schema.returns_operand:  # its fake value pretends to be a fresh tensor
+            self.values[node] = owner
+            return
         if is_absolute(node) and owner.storage.relaid:
             # An offset into the old layout means nothing in the new one.
             owner.storage.close(Reason.LAYOUT, node)
@@ -243,7 +246,7 @@ class Model:
         operands = self.operands((node.args, node.kwargs))
         if not schema.meta_only:
             in_flight = schema.name.startswith("_c10d_functional::")
-            until = self._wait_time(node) if in_flight else None
+            until = self.wait_time(node) if in_flight else None
             for _, place in operands:
                 self.add_read(node, place, until, in_flight=in_flight)
         self.values[node] = self.fresh(node, node.meta.get("val"))
@@ -254,7 +257,7 @@ class Model:
                 owner.close(Reason.UNKNOWN_OP, node)  # its schema hides that it aliases
                 place.storage.close(Reason.UNKNOWN_OP, node)
 
-    def _wait_time(self, node: Node) -> float:
+    def wait_time(self, node: Node) -> float:
         """Return when a collective is over: at the last wait on one of its results."""
         times: list[float] = []
         pending = list(node.users)

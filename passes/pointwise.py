@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from .place import Place, reads_alike
 from .schema import is_operator, schema_of
 
@@ -15,13 +17,13 @@ if TYPE_CHECKING:
 def is_own_element(model: Model, candidate: Candidate, place: Place) -> bool:
     """Return whether another operand of a candidate's node may lie in the bytes that are written.
 
-    It may when the operator was declared elementwise and element i of the operand is element i of what is
-    written: that element is read before it is written, and for no other element. All that the call writes
-    must be of one shape, or there would be no one order of the elements.
+    It may when the operator works element by element (torch says so, or a declaration does) and element i
+    of the operand is element i of what is written: that element is read before it is written, and for no
+    other element. All that the call writes must be of one shape, or there would be no one order of them.
     """
     node = candidate.node
     op: Any = node.target if is_operator(node.target) else node.args[0] if node.args else None
-    if not is_operator(op) or not schema_of(op).elementwise:
+    if not is_operator(op) or not (schema_of(op).elementwise or _is_pointwise_of_torch(op)):
         return False
     if not reads_alike(place.value, candidate.operand.value):
         return False
@@ -30,6 +32,11 @@ def is_own_element(model: Model, candidate: Candidate, place: Place) -> bool:
     return all(geometry.same(place.region, w) for w in met) and all(
         w.sizes == place.region.sizes for c in _siblings(model, candidate) for w in c.writes
     )
+
+
+def _is_pointwise_of_torch(op: Any) -> bool:
+    """Return whether torch's own kernel works element by element; such kernels accept full overlap."""
+    return torch.Tag.pointwise in op.tags and schema_of(op).name.startswith("aten::")
 
 
 def _siblings(model: Model, candidate: Candidate) -> list[Candidate]:

@@ -20,6 +20,8 @@ from .registry import Declaration, declaration_of
 # `_unsafe_view` is a view in all but name, and `wait_tensor` hands on the buffer of its collective.
 _ALIAS_UNDECLARED = frozenset({"aten::_unsafe_view", "_c10d_functional::wait_tensor", "prims::view_of"})
 
+_RETURNS_OPERAND = frozenset({"_c10d_functional::wait_tensor"})
+
 # Operators whose schema says "view" and that copy when the strides do not allow a view.
 _VIEW_OR_COPY = frozenset(
     {"aten::reshape", "aten::contiguous", "aten::flatten", "aten::reshape_as", "aten::to", "aten::ravel"}
@@ -60,6 +62,7 @@ class OpSchema:
         mutable: names of the arguments it writes.
         returns: for each returned value, the name of the argument it aliases, or ``None``.
         view: whether every returned tensor is a view of an argument.
+        returns_operand: whether its result is its operand itself, whatever fake tensors say.
         view_or_copy: whether it copies when a view is impossible.
         meta_only: whether it never reads elements.
         write_only: mutable arguments that it overwrites whole and never reads (declared by users).
@@ -73,6 +76,7 @@ class OpSchema:
     mutable: tuple[str, ...]
     returns: tuple[str | None, ...]
     view: bool
+    returns_operand: bool
     view_or_copy: bool
     meta_only: bool
     write_only: frozenset[str] = frozenset()
@@ -110,6 +114,7 @@ def _contract(op: Any, declared: Declaration | None) -> OpSchema:
         mutable=mutable,
         returns=returns,
         view=not mutable and not declared.writes and bool(returns) and all(r is not None for r in returns),
+        returns_operand=name in _RETURNS_OPERAND,
         view_or_copy=name in _VIEW_OR_COPY,
         meta_only=name in _META_ONLY,
         write_only=frozenset(declared.write_only),
