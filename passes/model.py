@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from . import _torch, declared, kinds
+from . import _torch, declared, effects, kinds
 from .candidate import Candidate
 from .errors import GraphError
 from .pending import Shelves
@@ -144,7 +144,7 @@ class Model:
             self._visit_output(node)
         elif node.op == "call_function" and node.target is operator.getitem:
             self._visit_getitem(node)
-        elif declared.visit(self, node):
+        elif declared.visit(self, node) or effects.visit(self, node):
             return
         elif node.op == "call_function" and is_operator(node.target):
             self._visit_operator(node)

@@ -43,8 +43,8 @@ def add(
 ) -> None:
     """Record one candidate, and the reads it makes whatever is decided.
 
-    What is only written is not read, and the bytes around it are only handed on. A collective reads and
-    writes ``until`` its wait. ``allocates`` says that the functional form copies nothing.
+    What is only written is not read, and the bytes around it are only handed on. A collective is busy
+    ``until`` its wait.
     """
     place = model.place(operand)
     assert place is not None
@@ -52,21 +52,13 @@ def add(
     is_whole = write_only and hole is None
     if not is_whole:
         handed_on = obstacle is None and (write_only or _hands_on(kind, node))
-        busy = until is not None and until != model.order[node]
         # Only a result that could take its operand's place has coordinates to look for its bytes in.
-        model.add_read(node, place, until, hole=hole, into=storage if handed_on else None, in_flight=busy)
+        into = storage if handed_on else None
+        busy = until not in (None, model.order[node])
+        model.add_read(node, place, until, hole=hole, into=into, in_flight=busy)
     candidate = Candidate(
-        index=len(model.candidates),
-        kind=kind,
-        node=node,
-        time=model.order[node],
-        slot=slot,
-        labels=labels,
-        operand_node=operand,
-        operand=place,
-        result=storage,
-        writes=writes,
-        others=others,
+        *(len(model.candidates), kind, node, model.order[node], slot, labels),
+        *(operand, place, storage, writes, others),
         nbytes=0 if is_whole else model.nbytes(place.region),
         write_only=is_whole,
         allocates=allocates,

@@ -311,3 +311,38 @@ def test_a_coalesced_collective_stays_one_call() -> None:
     report, gm = judged(program, x(), y(), ROWS, INDEX)
     assert [(o.arg, o.reinplaced) for o in report.outcomes] == [("inputs[0]", True), ("inputs[1]", False)]
     assert [t for t in targets(gm) if "all_reduce" in t] == ["_c10d_functional.all_reduce_coalesced_.default"]
+
+
+# -- effects ------------------------------------------------------------------------------------------
+
+
+def effectful(read_later: bool) -> GraphModule:
+    """Return a graph that prints a value and then overwrites it, or the other way round."""
+    from torch._higher_order_ops.effects import with_effects
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    graph, mode = torch.fx.Graph(), FakeTensorMode()
+    token, value = graph.placeholder("token"), graph.placeholder("x")
+    token.meta["val"], value.meta["val"] = mode.from_tensor(torch.empty(0)), mode.from_tensor(x())
+    old = graph.call_function(aten.neg.default, (value,))
+
+    def write() -> torch.fx.Node:
+        new = graph.call_function(aten.scatter.value, (old, 0, index, 3.0))
+        new.meta["val"] = mode.from_tensor(x())
+        return new
+
+    index = graph.placeholder("index")
+    index.meta["val"] = mode.from_tensor(INDEX)
+    value.append(index)
+    old.meta["val"] = mode.from_tensor(x())
+    new = write() if read_later else None
+    told = graph.call_function(with_effects, (token, aten.sum.default, old))
+    told.meta["val"] = (mode.from_tensor(torch.empty(0)), mode.from_tensor(torch.empty(())))
+    new = new or write()
+    graph.output((new, told))
+    return GraphModule(torch.nn.Module(), graph)
+
+
+def test_an_effectful_reader_is_a_reader_and_nothing_more() -> None:
+    assert reinplace(effectful(read_later=False)).outcomes[0].reinplaced
+    assert reinplace(effectful(read_later=True)).outcomes[0].reason is Reason.STILL_READ

@@ -1,0 +1,29 @@
+"""Effectful operators: ``with_effects(token, op, ...)`` reads what ``op`` reads, and keeps its order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from torch.fx import Node
+
+from . import _torch
+from .schema import is_operator, schema_of
+
+if TYPE_CHECKING:
+    from .model import Model
+
+
+def visit(model: Model, node: Node) -> bool:
+    """Visit an effectful call of an operator that mutates and aliases nothing; else return ``False``.
+
+    The token orders effects among themselves. Nodes stay where they are, so nothing more is to be kept.
+    """
+    if node.op != "call_function" or node.target is not _torch.hop("with_effects"):
+        return False
+    op: Any = node.args[1] if len(node.args) > 1 else None
+    if not is_operator(op) or schema_of(op).mutable or any(r is not None for r in schema_of(op).returns):
+        return False
+    for _, place in model.operands((node.args[2:], node.kwargs)):
+        model.add_read(node, place)
+    model.values[node] = model.fresh(node, node.meta.get("val"))
+    return True
