@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from torch.fx import Node
 
 from .candidate import Candidate, Kind
-from .decide import Decision, Refusal
+from .decision import Decision, Refusal
 from .place import Storage, Write
 from .reason import Reason
 from .report import Blocker, Outcome, Report
-from .schema import target_name
+from .schema import arguments, is_operator, target_name
+from .snapshot import Snapshot
 from .source import where
 
 
@@ -21,8 +22,10 @@ def describe(decision: Decision) -> Report:
     found: list[tuple[int, Outcome]] = []
     for candidate in model.candidates:
         found.extend((candidate.time, o) for o in _outcomes(decision, candidate))
-    for index, name, node in decision.copied:
+    for index, name, node in decision.own_copies:
         found.append((model.candidates[index].time, _copied(decision, index, name, node)))
+    for snapshot in decision.snapshots:
+        found.append((model.candidates[snapshot.candidate].time, _kept(decision, snapshot)))
     for node, labels, nbytes in model.unsupported:
         for i, (op, arg) in enumerate(labels):
             refusal = Refusal(Reason.UNSUPPORTED)
@@ -77,6 +80,18 @@ def _copied(decision: Decision, index: int, name: str, node: Node) -> Outcome:
     return _outcome(
         candidate.labels[0][0], name, candidate.node, size, Refusal(Reason.SAME_NODE, (candidate.node,))
     )
+
+
+def _kept(decision: Decision, snapshot: Snapshot) -> Outcome:
+    """Return the outcome of a copy that keeps an old value for its readers."""
+    candidate, reader = decision.model.candidates[snapshot.candidate], snapshot.readers[0]
+    op, arg = "output", snapshot.operand.name
+    if reader.op != "output":
+        op = target_name(reader.target)
+        named = arguments(reader) if is_operator(reader.target) else reader.kwargs.items()
+        arg = next((name for name, value in named if value is snapshot.operand), arg)
+    refusal = Refusal(Reason.STILL_READ, (candidate.node,))
+    return _outcome(op, arg, candidate.node, snapshot.nbytes, refusal)
 
 
 def _epilogues(decision: Decision) -> Iterator[tuple[Write, Refusal]]:

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from torch.fx import Node
 
 from .candidate import Candidate
-from .decide import Decision, Refusal
+from .decision import Decision, Refusal
 from .place import Place, Storage
 from .reason import Reason
 
@@ -23,8 +23,9 @@ class Escapes:
     def __init__(self, decision: Decision, returned: Collection[Node]) -> None:
         self._decision = decision
         self._leaves: dict[Storage, dict[Storage, dict[Node, Place]]] = {}
+        copied = {s.operand for s in decision.snapshots if any(r.op == "output" for r in s.readers)}
         for node, place in decision.model.outputs:
-            if node not in returned:
+            if node not in returned and node not in copied:
                 per_root = self._leaves.setdefault(decision.root(place.storage), {})
                 per_root.setdefault(place.storage, {})[node] = place
         self._prices: dict[int, int] | None = None

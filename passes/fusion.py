@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import torch
 from torch.fx import Node
 
-from .decide import Decision
+from .decision import Decision
 from .place import Storage
 from .region import Region
 from .schema import is_operator, schema_of
@@ -32,9 +32,16 @@ def hazards(decision: Decision) -> dict[Storage, Node]:
         for i, (_, node, written, is_lowered) in enumerate(sorted(mutations, key=lambda m: m[0])):
             # A kernel of its own is registered before the earlier readers of what it writes are put
             # into memory: one that its other operands were made from is computed again, afterwards.
-            if (i or not is_lowered) and _reads_elsewhere(decision, root, node, written, is_lowered, stored):
+            # A list is computed and stored in one kernel, without that either.
+            if (i or not is_lowered or _is_list(node)) and _reads_elsewhere(
+                decision, root, node, written, is_lowered, stored
+            ):
                 found.setdefault(root, node)
     return found
+
+
+def _is_list(node: Node) -> bool:
+    return bool(node.args) and isinstance(node.args[0], list | tuple)
 
 
 def _mutations(decision: Decision) -> dict[Storage, list[Mutation]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import collections
 import operator
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -63,6 +62,7 @@ class Model:
         self.reads_by: dict[Node, list[Read]] = collections.defaultdict(list)
         self.writes: dict[Storage, list[Write]] = collections.defaultdict(list)
         self.candidates: list[Candidate] = []
+        self.candidates_of: dict[Node, list[Candidate]] = collections.defaultdict(list)
         self.made_by: dict[Storage, Candidate] = {}
         self.unsupported: list[tuple[Node, tuple[tuple[str, str], ...], int]] = []
         self.outputs: list[tuple[Node, Place]] = []
@@ -78,7 +78,8 @@ class Model:
             self._visit(node)
         self._exit_reads()
         self.written_back = self._written_back()
-        self.shelves = Shelves(self.geometry, self.reads, self._trees())
+        self.trees = self._trees()
+        self.shelves = Shelves(self.geometry, self.reads, self.trees)
         self._needed: dict[tuple[Storage, Region], bool] = {}
 
     # -- storages and places -------------------------------------------------------------------
@@ -294,14 +295,6 @@ class Model:
     def gain(self, candidate: Candidate) -> int:
         """Return the bytes that are copied when a candidate is refused: its own, and those written back."""
         return candidate.nbytes + self.written_back.get(candidate.index, 0)
-
-    def siblings(self, candidate: Candidate) -> Iterator[Candidate]:
-        """Yield the other candidates of a candidate's node."""
-        for step in (-1, 1):
-            index = candidate.index + step
-            while 0 <= index < len(self.candidates) and self.candidates[index].node is candidate.node:
-                yield self.candidates[index]
-                index += step
 
     def _trees(self) -> dict[Storage, Storage]:
         """Return the root of each storage's buffer if every candidate were in place."""

@@ -123,6 +123,8 @@ def _copied(node: Node, back: set[str]) -> int:
         into: Any = node.args[0]
         fresh = into.target is aten.empty_strided.default
         return _nbytes(into) if fresh or node.name in back else 0
+    if node.target is aten.clone.default:
+        return _nbytes(node)
     found = slots(node)
     kept = node.meta.get("only_clone_these_tensors")
     if kept is not None and node.target is not _torch.hop("triton_kernel_wrapper_functional"):

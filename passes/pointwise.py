@@ -30,21 +30,10 @@ def is_own_element(model: Model, candidate: Candidate, place: Place) -> bool:
     geometry = model.geometry
     met = [w for w in candidate.writes if geometry.overlap(place.region, w) is not False]
     return all(geometry.same(place.region, w) for w in met) and all(
-        w.sizes == place.region.sizes for c in _siblings(model, candidate) for w in c.writes
+        w.sizes == place.region.sizes for c in model.candidates_of[node] for w in c.writes
     )
 
 
 def _is_pointwise_of_torch(op: Any) -> bool:
     """Return whether torch's own kernel works element by element; such kernels accept full overlap."""
     return torch.Tag.pointwise in op.tags and schema_of(op).name.startswith("aten::")
-
-
-def _siblings(model: Model, candidate: Candidate) -> list[Candidate]:
-    """Return the candidates of the same node, itself included: they stand side by side."""
-    found, candidates = [], model.candidates
-    for step in (-1, 1):
-        at = candidate.index if step == 1 else candidate.index - 1
-        while 0 <= at < len(candidates) and candidates[at].node is candidate.node:
-            found.append(candidates[at])
-            at += step
-    return found

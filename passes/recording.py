@@ -65,6 +65,7 @@ def add(
         obstacle=obstacle,
     )
     model.candidates.append(candidate)
+    model.candidates_of[node].append(candidate)
     model.made_by[storage] = candidate
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from .decide import Decision
+from .decision import Decision
 from .describe import describe
 from .errors import GraphError
 from .model import Model

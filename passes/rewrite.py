@@ -15,11 +15,12 @@ from torch.fx.node import map_arg
 
 from . import _torch, declared, in_place, scatter, wrapper
 from .candidate import Candidate, Kind
-from .decide import Decision
+from .decision import Decision
 from .emit import Emitter, eager_values
 from .errors import RewriteError
 from .place import Place, Storage
 from .schema import is_operator, returns_only_none, schema_of, target_name
+from .snapshot import Snapshot
 from .source import where
 
 aten = torch.ops.aten
@@ -89,6 +90,11 @@ class Rewriter:
         self.copied: dict[Node, dict[Node, None]] = {}
         for index, _, operand in decision.copied:
             self.copied.setdefault(self.model.candidates[index].node, {})[operand] = None
+        self.snapshots: dict[Node, list[Snapshot]] = {}
+        self.kept: dict[tuple[Node, Node], Node] = {}
+        for snapshot in decision.snapshots:
+            before = self.model.candidates[snapshot.candidate].node
+            self.snapshots.setdefault(before, []).append(snapshot)
         self.leaves: list[Node] = [n for o in self.model.graph.find_nodes(op="output") for n in _leaves(o)]
         self.replaced: dict[Node, Node] = {}
         self.stale: set[Node] = set()
@@ -149,7 +155,21 @@ class Rewriter:
         shift = place.storage.shift - root.shift + self.rebased.get(root, 0)
         return int(shift) // place.value.element_size() if shift != 0 else 0
 
+    def _keep(self, node: Node, snapshot: Snapshot) -> None:
+        """Copy an old value before ``node`` for its later readers.
+
+        Nothing that its readers use has been replaced by what is written from here on, so all uses of the
+        very same tensor are uses of the old value.
+        """
+        current = self._now(snapshot.operand)
+        copy = self.emitter.clone(node, current)
+        self.kept[node, snapshot.operand] = copy
+        for reader in snapshot.readers:
+            reader.replace_input_with(current, copy)
+
     def _candidates(self, node: Node, candidates: list[Candidate]) -> None:
+        for snapshot in self.snapshots.get(node, ()):
+            self._keep(node, snapshot)
         for operand in self.copied.get(node, ()):
             self._copy_operand(node, operand)
         kind = candidates[0].kind
@@ -173,7 +193,7 @@ class Rewriter:
     def _copy_operand(self, node: Node, operand: Node) -> None:
         """Let a call read a copy of one operand, at every place where it only reads it."""
         current = self._now(operand)
-        copy = self.emitter.clone(node, current)
+        copy = self.kept.get((node, operand)) or self.emitter.clone(node, current)
 
         def swap(n: Node) -> Node:
             return copy if n is current else n

@@ -10,7 +10,8 @@ from __future__ import annotations
 from torch.fx import Node
 
 from .candidate import Kind
-from .decide import Decision, Refusal, decide
+from .decide import decide
+from .decision import Decision, Refusal
 from .escape import Escapes
 from .fusion import hazards
 from .model import Model
@@ -90,6 +91,10 @@ def _next_choice(decision: Decision, banned: dict[int, Refusal], tried: set[froz
         for culprit in sorted(refusal.culprits, key=lambda i: candidates[i].nbytes):
             if culprit not in banned and frozenset({*banned, culprit}) not in tried:
                 return culprit
+    helped = dict.fromkeys([*(s.candidate for s in decision.snapshots), *(i for i, _, _ in decision.copied)])
+    for index in helped:
+        if index not in banned and frozenset({*banned, index}) not in tried:
+            return index
     return None
 
 

@@ -78,6 +78,11 @@ class Simulation:
         self.expected = effects(gm, inputs, self.spec.__setitem__)
         self.candidates = [c for node in gm.graph.nodes for c in self._candidates(node)]
         self.operands = list(self._operand_copies())
+        self.conversions = sum(
+            nbytes(self.spec[n])
+            for n in gm.graph.find_nodes(op="call_function", target=aten.clone.default)
+            if not is_plain_clone(n)
+        )
 
     def _candidates(self, node: Node) -> Iterator[Choice]:
         for slot, operand in slots(node):
@@ -104,7 +109,7 @@ class Simulation:
                     owner[address(result)] = root(address(self.spec[operand]))
 
     def cost(self, copied: frozenset[Choice]) -> int:
-        """Return the bytes copied when exactly ``copied`` is copied.
+        """Return the bytes copied when exactly ``copied`` is copied; clones that convert always are.
 
         Raises:
             Illegal: a node computes something else than as written, or the contract is broken at the end.
@@ -114,7 +119,7 @@ class Simulation:
         shares = _unshared(self.expected, actual, _output_nodes(self.gm))
         if shares is None or difference(self.expected, shares[1]) is not None:
             raise Illegal
-        return sum(c.nbytes for c in copied) + run.written_back + shares[0]
+        return sum(c.nbytes for c in copied) + self.conversions + run.written_back + shares[0]
 
 
 def copy_of(tensor: torch.Tensor) -> torch.Tensor:
@@ -157,6 +162,10 @@ def _same_bytes(one: torch.Tensor, two: torch.Tensor) -> bool:
     alike = one.dtype == two.dtype and one.shape == two.shape and one.data_ptr() == two.data_ptr()
     pairs = zip(one.stride(), two.stride(), one.shape, strict=False)
     return alike and all(a == b or n == 1 for a, b, n in pairs)
+
+
+def _same_strides(one: torch.Tensor, two: torch.Tensor) -> bool:
+    return all(n <= 1 or a == b for n, a, b in zip(one.shape, one.stride(), two.stride(), strict=True))
 
 
 class _Run:
@@ -202,6 +211,8 @@ class _Run:
 
     def _checked(self, node: Node) -> Any:
         """Run a node, and see that it computes what it does as written."""
+        if not self._has_promised_strides(node):
+            raise Illegal(node)
         try:
             value = self._node(node)
         except (Illegal, RuntimeError, IndexError, ValueError, TypeError):
@@ -213,6 +224,13 @@ class _Run:
         if any(not torch.equal(t, before) for t, before in self.kept):
             raise Illegal(node)
         return value
+
+    def _has_promised_strides(self, node: Node) -> bool:
+        """Return whether a kernel that is not torch's own is given the strides that it was traced with."""
+        if str(node.target).startswith(("aten.", "prims.", "<built-in function getitem")):
+            return True
+        pairs = ((self.spec[n], self.env[n]) for n in node.all_input_nodes)
+        return all(_same_strides(was, now) for was, now in pairs if isinstance(was, torch.Tensor))
 
     def _is_view(self, node: Node) -> bool:
         """Return whether a node hands on bytes that others made, which nobody need read now."""

@@ -1,0 +1,256 @@
+"""The conditions of legality: whether a candidate may be written in place, as far as decided.
+
+A candidate at time ``t`` writes bytes of a buffer (a root storage and all that was accepted into it). It is
+legal iff only dead bytes are written:
+
+1. no value of the buffer whose bytes are written is read after ``t``, unless a real write into it
+   replaces them first;
+2. no other operand of the same call lies in the written bytes;
+3. no later real write into the buffer hits bytes of the result that are still read;
+4. no collective is using the bytes (its reads last until the wait, so condition 1 sees it);
+5. the result does not come to share storage with an input or another output (``escape.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from torch.fx import Node
+
+from .candidate import Candidate, Kind
+from .decision import Decision, Refusal
+from .place import Place, Read, Storage, reads_alike
+from .pointwise import is_own_element
+from .reason import Reason
+from .region import Region
+from .snapshot import snapshots
+from .variant import is_stored_by_inductor
+
+_EXPLAINED = 64  # readers that a refusal looks at: more would not be read by anybody
+
+
+def judge(decision: Decision, candidate: Candidate) -> Refusal | None:
+    """Return why a candidate must be cloned, ``None`` when it may be written in place."""
+    operand, result = candidate.operand.storage, candidate.result
+    if candidate.obstacle is not None:
+        return Refusal(candidate.obstacle)
+    for storage in (result, operand, decision.root(operand)):
+        if storage.sealed is not None:
+            return Refusal(storage.sealed, (storage.seal,) if storage.seal is not None else ())
+    if decision.model.lowered and is_stored_by_inductor(candidate):
+        # Inductor stores through a view of another dtype by converting the values.
+        if decision.model.dtype_of(decision.root(operand)) != candidate.operand.value.dtype:
+            return Refusal(Reason.LOWERING, (candidate.operand_node,))
+    if operand.relaid and not _laid_out(decision, candidate):
+        return Refusal(Reason.LAYOUT)
+    if candidate.kind is Kind.SCATTER and _is_moved(decision, candidate):
+        decision.moved.add(candidate.index)
+        return _clobbered(decision, candidate)
+    made = len(decision.snapshots)
+    refusal = (
+        _still_read(decision, candidate) or _clobbered(decision, candidate) or _same_node(decision, candidate)
+    )
+    if refusal is not None:
+        decision.forget_snapshots(made)
+    return refusal
+
+
+def _laid_out(decision: Decision, candidate: Candidate) -> bool:
+    """Return whether a candidate in a relaid buffer really got there: its layout was checked for that."""
+    storage = candidate.operand.storage
+    while storage in decision.edge:
+        storage = decision.edge[storage].operand.storage
+        if not storage.relaid:
+            return True
+    return not storage.relaid
+
+
+def _is_moved(decision: Decision, candidate: Candidate) -> bool:
+    """Return whether a scatter's source already lies where the scatter would write it."""
+    (_, node, source), *more = candidate.others or ((None, None, None),)
+    if node is None or source is None or more or decision.is_served(candidate.node, node):
+        return False
+    same_buffer = decision.root(source.storage) is decision.root(candidate.operand.storage)
+    alike = reads_alike(source.value, candidate.operand.value)
+    return same_buffer and alike and decision.model.geometry.same(source.region, candidate.writes[0])
+
+
+def _meets(decision: Decision, region: Region, other: Region) -> bool:
+    return decision.model.geometry.overlap(region, other) is not False
+
+
+def _still_read(decision: Decision, candidate: Candidate) -> Refusal | None:
+    """Condition 1: every pending read of the written bytes must be served before the write."""
+    hits: dict[Read, None] = {}
+    for written in candidate.writes:
+        for read in decision.near(candidate.operand.storage, written, candidate.time):
+            if read not in hits and _hits(decision, candidate, read, written):
+                hits[read] = None
+                if len(hits) == _EXPLAINED:
+                    break
+    if not hits:
+        return None
+    culprits = frozenset.intersection(*(_between(decision, candidate, r.place.storage) for r in hits))
+    if len(hits) < _EXPLAINED and _spared(decision, candidate, hits, culprits):
+        return None
+    kept = [r for r in hits if not r.is_exit]
+    first = min(kept or hits, key=lambda r: r.time)
+    reason = Reason.STILL_READ if kept else Reason.INPUT_KEPT
+    if first.in_flight:
+        reason = Reason.IN_FLIGHT
+    elif not _is_sure(decision, first.place, candidate.writes):
+        reason = Reason.UNKNOWN_OVERLAP
+    nodes = tuple(dict.fromkeys(r.node for r in sorted(kept or hits, key=lambda r: r.time)))
+    return Refusal(reason, nodes, culprits)
+
+
+def _spared(
+    decision: Decision, candidate: Candidate, hits: dict[Read, None], culprits: frozenset[int]
+) -> bool:
+    """Serve the readers by copies of what they read, where that is less than the candidate's."""
+    made = snapshots(decision, candidate, hits)
+    if made is None or sum(s.nbytes for s in made) >= _gain(decision, candidate, culprits):
+        return False
+    decision.snapshots.extend(made)
+    decision.served.update(hits)
+    return True
+
+
+def _is_sure(decision: Decision, place: Place, writes: Iterable[Region]) -> bool:
+    return any(decision.model.geometry.overlap(place.region, w) for w in writes)
+
+
+def _hits(decision: Decision, candidate: Candidate, read: Read, written: Region) -> bool:
+    geometry = decision.model.geometry
+    if read.node is candidate.node or read in decision.served:
+        return False  # its own operands are looked at by _same_node
+    if not decision.meets(read.place.region, written):
+        return False
+    if read.hole is not None and geometry.contains(read.hole, written):
+        return False
+    if read.into is not None and not decision.model.is_needed(read.into, written):
+        return False
+    # A real write into the class that is read, before it is read, makes the old bytes irrelevant:
+    # what the reader expects is then the written value, which its own reads protect.
+    return not any(
+        candidate.time < w.time < read.time
+        and (
+            geometry.contains(w.place.region, written) or geometry.contains(w.place.region, read.place.region)
+        )
+        for w in decision.model.writes.get(read.place.storage, ())
+    )
+
+
+def _between(decision: Decision, candidate: Candidate, storage: Storage) -> frozenset[int]:
+    """Return the accepted candidates that join a reader's storage with a candidate's operand."""
+    mine = {c.index for c in decision.path(candidate.operand.storage)}
+    return frozenset(mine ^ {c.index for c in decision.path(storage)})
+
+
+def _clobbered(decision: Decision, candidate: Candidate) -> Refusal | None:
+    """Condition 3: a later ``copy_`` into the buffer must not destroy the result while it is needed."""
+    geometry, result = decision.model.geometry, candidate.result
+    for write in decision.model.writes.get(decision.root(candidate.operand.storage), ()):
+        if write.time <= candidate.time:
+            continue
+        in_place = decision.model.same_value(write.source, write.place)
+        if (
+            not in_place
+            and write.source.storage is result
+            and _meets(decision, write.source.region, write.place.region)
+        ):
+            # A copy whose source overlaps its destination is undefined.
+            return Refusal(Reason.CLOBBERED, (write.node,), _up(decision, candidate))
+        for read in decision.model.reads[result]:
+            if read.time <= write.time or not _meets(decision, read.place.region, write.place.region):
+                continue
+            if read.hole is not None and geometry.contains(read.hole, write.place.region):
+                continue
+            if not (in_place and _is_unchanged(decision, write.source.storage, read.place)):
+                return Refusal(Reason.CLOBBERED, (write.node, read.node), _up(decision, candidate))
+    return None
+
+
+def _is_unchanged(decision: Decision, value: Storage, seen: Place) -> bool:
+    """Return whether ``value`` was made from ``seen`` without changing the bytes that are looked at.
+
+    Writing such a value back over them leaves them as they are.
+    """
+    model = decision.model
+    while value is not seen.storage:
+        candidate = model.made_by.get(value)
+        if candidate is None or candidate.obstacle is not None:
+            return False  # the value has no coordinates to compare in
+        kept = [p for _, _, p in candidate.others if p.storage is seen.storage]
+        for written in candidate.writes:
+            put_back = candidate.kind is Kind.SCATTER and any(
+                reads_alike(p.value, candidate.operand.value) and model.geometry.same(p.region, written)
+                for p in kept
+            )
+            if not put_back and _meets(decision, seen.region, written):
+                return False
+        value = candidate.operand.storage
+    return True
+
+
+def _up(decision: Decision, candidate: Candidate) -> frozenset[int]:
+    return frozenset(c.index for c in decision.path(candidate.operand.storage))
+
+
+def _same_node(decision: Decision, candidate: Candidate) -> Refusal | None:
+    """Condition 2: the call must not see its own write through another operand."""
+    root = decision.root(candidate.operand.storage)
+    for other in decision.model.candidates_of[candidate.node]:
+        if (
+            other is candidate
+            or other.result not in decision.edge
+            or decision.root(other.operand.storage) is not root
+        ):
+            continue
+        # Each was cloned on its own: neither may see the other's write, now or in its result later.
+        seen = [*candidate.writes, *(r.place.region for r in decision.model.reads[candidate.result])]
+        if any(_meets(decision, a, b) for a in other.writes for b in seen):
+            return Refusal(Reason.SAME_NODE, (other.operand_node,), frozenset({other.index}))
+    hits = [
+        (name, node, place)
+        for name, node, place in candidate.others
+        if decision.root(place.storage) is root
+        and not decision.is_served(candidate.node, node)
+        and not is_own_element(decision.model, candidate, place)
+        and any(_meets(decision, place.region, w) for w in candidate.writes)
+    ]
+    if not hits:
+        return None
+    culprits = frozenset.intersection(*(_between(decision, candidate, p.storage) for _, _, p in hits))
+    if _make_room(decision, candidate, hits, culprits):
+        return None
+    return Refusal(Reason.SAME_NODE, tuple(dict.fromkeys(n for _, n, _ in hits)), culprits)
+
+
+def _gain(decision: Decision, candidate: Candidate, culprits: frozenset[int]) -> int:
+    """Return the fewest bytes that are copied when the candidate, or a culprit in its stead, is refused.
+
+    A result that is refused also turns the ``copy_`` back into the input into a real one.
+    """
+    model = decision.model
+    if not decision.root(candidate.operand.storage).is_input:
+        return min(c.nbytes for c in (candidate, *(model.candidates[i] for i in culprits)))
+    return min(model.gain(c) for c in (candidate, *(model.candidates[i] for i in culprits)))
+
+
+def _make_room(
+    decision: Decision,
+    candidate: Candidate,
+    hits: list[tuple[str, Node, Place]],
+    culprits: frozenset[int],
+) -> bool:
+    """Copy the overlapping operands instead of the candidate (or of a culprit), where that is less."""
+    model = decision.model
+    shared = decision.kept_for(candidate)
+    nodes = {node: 0 if node in shared else model.nbytes(place.region) for _, node, place in hits}
+    if sum(nodes.values()) >= _gain(decision, candidate, culprits):
+        return False
+    decision.copied.extend(
+        (candidate.index, name, node) for node, name in {node: name for name, node, _ in hits}.items()
+    )
+    return True

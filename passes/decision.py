@@ -1,0 +1,153 @@
+"""What is done with every candidate of a model: the record that a decision fills in as it goes forward."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from torch.fx import Node
+
+from .candidate import Candidate, Kind
+from .model import Model
+from .pending import Pending
+from .place import Read, Storage
+from .reason import Reason
+from .region import Region
+from .snapshot import Snapshot
+
+_TESTS_PER_NODE = 64  # comparisons of regions; a graph that needs more keeps copies instead of compile time
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a candidate is cloned.
+
+    Args:
+        reason: the condition that failed.
+        blockers: the nodes that hold it back.
+        culprits: accepted candidates of which cutting any one would lift the refusal.
+    """
+
+    reason: Reason
+    blockers: tuple[Node, ...] = ()
+    culprits: frozenset[int] = frozenset()
+
+
+@dataclasses.dataclass(slots=True)
+class Decision:
+    """What is done with every candidate of a model.
+
+    Args:
+        model: the model decided on.
+        refused: for each cloned candidate, why.
+        edge: for each storage that was accepted into another, the candidate that put it there.
+        moved: scatters whose source already lies in its place: nothing is left to write.
+        copied: ``(candidate, argument, node)`` of other operands that are copied to make room.
+        snapshots: copies of old values for later readers.
+        served: the reads that are served by them.
+        erased: real writes that turned into identities.
+        returned: ``{node: nbytes}`` of outputs that are cloned so that they share nothing.
+    """
+
+    model: Model
+    refused: dict[int, Refusal] = dataclasses.field(default_factory=dict)
+    edge: dict[Storage, Candidate] = dataclasses.field(default_factory=dict)
+    moved: set[int] = dataclasses.field(default_factory=set)
+    copied: list[tuple[int, str, Node]] = dataclasses.field(default_factory=list)
+    snapshots: list[Snapshot] = dataclasses.field(default_factory=list)
+    served: set[Read] = dataclasses.field(default_factory=set)
+    erased: set[Node] = dataclasses.field(default_factory=set)
+    returned: dict[Node, int] = dataclasses.field(default_factory=dict)
+    roots: dict[Storage, Storage] = dataclasses.field(default_factory=dict)
+    pending: dict[Storage, Pending] = dataclasses.field(default_factory=dict)
+    _tests: int = 0
+
+    def root(self, storage: Storage) -> Storage:
+        """Return the storage whose bytes a value really occupies."""
+        return self.roots.get(storage, storage)
+
+    def accept(self, candidate: Candidate) -> None:
+        """Let a candidate's result live in its operand's buffer from now on."""
+        root = self.root(candidate.operand.storage)
+        self.edge[candidate.result] = candidate
+        self.roots[candidate.result] = root
+        self._reads_in(root).add(self.model.reads[candidate.result])
+
+    def near(self, storage: Storage, region: Region, now: float) -> Iterator[Read]:
+        """Yield the reads in a storage's buffer after ``now`` that may touch a region.
+
+        Decisions go forward: reads that are over at ``now`` are forgotten.
+        """
+        reads = self._reads_in(self.root(storage))
+        if reads.is_large(now):
+            reads.sort(self.model.shelves.of(storage))
+        return reads.near(region, now)
+
+    def meets(self, region: Region, other: Region) -> bool:
+        """Return whether two regions may share a byte; always so once too many pairs were compared."""
+        self._tests += 1
+        if self._tests > _TESTS_PER_NODE * len(self.model.order):
+            return True
+        return self.model.geometry.overlap(region, other) is not False
+
+    def _reads_in(self, root: Storage) -> Pending:
+        if root not in self.pending:
+            self.pending[root] = Pending(self.model.geometry)
+            self.pending[root].add(self.model.reads[root])
+        return self.pending[root]
+
+    def accepted(self, candidate: Candidate) -> bool:
+        """Return whether a candidate is in place."""
+        return candidate.index not in self.refused
+
+    def is_served(self, reader: Node, operand: Node) -> bool:
+        """Return whether a reader is given a copy of an operand that was made earlier."""
+        return any(s.operand is operand and reader in s.readers for s in self.snapshots)
+
+    def kept_for(self, candidate: Candidate) -> set[Node]:
+        """Return the operands of which a snapshot is made right before a candidate's node."""
+        return {s.operand for s in self.snapshots if s.candidate == candidate.index}
+
+    @property
+    def own_copies(self) -> list[tuple[int, str, Node]]:
+        """Copies of operands that no snapshot makes anyway."""
+        made = {(s.candidate, s.operand) for s in self.snapshots}
+        return [(i, name, node) for i, name, node in self.copied if (i, node) not in made]
+
+    def forget_snapshots(self, since: int) -> None:
+        """Drop the snapshots from number ``since`` on: what they were made for was refused."""
+        for snapshot in self.snapshots[since:]:
+            self.served.difference_update(snapshot.reads)
+        del self.snapshots[since:]
+
+    def path(self, storage: Storage) -> list[Candidate]:
+        """Return the accepted candidates between a storage and its root."""
+        edges = []
+        while storage in self.edge:
+            edges.append(self.edge[storage])
+            storage = self.edge[storage].operand.storage
+        return edges
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """How good the decision is, less is better: bytes left, then copies that the user did not write."""
+        candidates = self.model.candidates
+        made = sum(candidates[i].kind not in (Kind.CLONE, Kind.COPY) for i in self.refused)
+        return self.cost, made + len(self.copied) + len(self.snapshots) + len(self.returned)
+
+    @property
+    def cost(self) -> int:
+        """Bytes of all copies that are left."""
+        model = self.model
+        kept = sum(model.candidates[i].nbytes for i in self.refused)
+        writes = (w for ws in model.writes.values() for w in ws if w.node not in self.erased)
+        operands = sum(_nbytes(model, node) for _, _, node in self.own_copies)
+        operands += sum(s.nbytes for s in self.snapshots)
+        return (
+            kept + operands + sum(model.nbytes(w.place.region) for w in writes) + sum(self.returned.values())
+        )
+
+
+def _nbytes(model: Model, node: Node) -> int:
+    place = model.place(node)
+    return 0 if place is None else model.nbytes(place.region)
