@@ -314,7 +314,7 @@ def test_a_view_that_the_schema_hides() -> None:
         assert reinplace(rewritten).clones == []  # row 0 is not in the view
         assert_equivalent(gm, rewritten, inputs)
         other, _ = built(view, row=1)
-        assert reasons(other) == {"aten::select_scatter.self": Reason.STILL_READ}
+        assert Reason.STILL_READ in reasons(other).values()  # row 1 is, and is copied for its reader
     with pytest.raises(DeclarationError, match="which nothing declares"):
         check_declaration(view, torch.randn(3, 2))
     with (
@@ -354,7 +354,7 @@ def test_a_higher_order_operator_that_returns_an_alias() -> None:
     with declare(region, aliases={0: 1}):
         assert reasons(gm) == {"aten::select_scatter.self": None}
         other, _ = built(region, first=first, row=1)
-        assert reasons(other) == {"aten::select_scatter.self": Reason.STILL_READ}
+        assert Reason.STILL_READ in reasons(other).values()  # row 1 is, and is copied for its reader
         reinplace(other)
         assert_equivalent(built(region, first=first, row=1)[0], other, inputs)
 
