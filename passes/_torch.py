@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import inspect
 import logging
 from collections.abc import Iterator
 from typing import Any
@@ -59,6 +60,35 @@ def inductor_reinplacing(graph: Any) -> None:
     """Run the core of Inductor's own reinplacing on a graph."""
     with dispatching():
         private("torch._inductor.fx_passes.reinplace", "reinplace_inplaceable_ops_core")(graph)
+
+
+def inductor_step(name: str) -> Any:
+    """Return one step of Inductor's reinplacing stage, a function over a graph, by its name.
+
+    ``fix_auto_functionalized_dtype_views`` is ``None`` before torch 2.13, which has no such step.
+    """
+    module = "reinplace" if name in _REINPLACE_STEPS else "post_grad"
+    if name == "fix_auto_functionalized_dtype_views":
+        post_grad = importlib.import_module("torch._inductor.fx_passes.post_grad")
+        return getattr(post_grad, name, None)
+    return private(f"torch._inductor.fx_passes.{module}", name)
+
+
+_REINPLACE_STEPS = (
+    *("canonicalize_view_scatter_ops", "reinplace_inplaceable_ops_core", "decompose_generalized_scatter"),
+    *("_generalized_scatter", "_decompose_scatter_functional"),
+)
+
+
+def fake_tensor_updater(gm: torch.fx.GraphModule) -> Any:
+    """Return Inductor's updater of fake values, which remembers the graph as it is now."""
+    updater = private("torch._inductor.fx_utils", "FakeTensorUpdater")
+    return updater(gm if "gm" in inspect.signature(updater).parameters else gm.graph)
+
+
+def inductor_fake_mode(fake_mode: Any) -> Any:
+    """Return the context in which Inductor's passes find their fake mode."""
+    return private("torch._inductor.virtualized", "V").set_fake_mode(fake_mode)
 
 
 def custom_graph_pass() -> Any:
