@@ -124,7 +124,7 @@ def _in_place(value: Any) -> Any:
         item: Any = int(key) - first_result(node)  # type: ignore[arg-type]
         if item < 0 or item in node.meta["only_clone_these_tensors"]:
             break
-        value = node.kwargs["_all_bases"][item]  # type: ignore[index, call-overload]
+        value = node.kwargs["_all_bases"][item]  # type: ignore[index]
     return value
 
 
