@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
@@ -39,11 +40,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     names = [family.name for family in FAMILIES]
 
     def place(item: pytest.Item) -> tuple[str, int, float]:
-        params = (
-            item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-        )
+        params: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
         family = names.index(params["family"].name) if "family" in params else -1
-        return item.path.name, family, params.get("size", math.inf)
+        return item.path.name, family, float(params.get("size", math.inf))
 
     items.sort(key=place)
 

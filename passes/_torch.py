@@ -200,3 +200,21 @@ def is_fake(tensor: torch.Tensor) -> bool:
 def new_fake_mode() -> Any:
     """Return a mode in which operators run on shapes alone."""
     return private("torch._subclasses.fake_tensor", "FakeTensorMode")()
+
+
+def is_fake_of(tensor: Any, fake_mode: Any) -> bool:
+    """Return whether a tensor is a plain fake tensor of this mode."""
+    fake_tensor = private("torch._subclasses.fake_tensor", "FakeTensor")
+    return type(tensor) is fake_tensor and tensor.fake_mode is fake_mode
+
+
+def fake_on_storage(base: torch.Tensor, sizes: Any, strides: Any, offset: int) -> torch.Tensor:
+    """Return a fake tensor of given sizes, strides and offset on the storage of another one."""
+    fake_tensor = private("torch._subclasses.fake_tensor", "FakeTensor")
+    inside = private("torch._subclasses.fake_tensor", "in_kernel_invocation_manager")
+    mode = base.fake_mode  # type: ignore[attr-defined]
+    with inside(mode):
+        meta = torch.empty(0, dtype=base.dtype, device="meta")
+        meta.set_(base.untyped_storage(), offset, sizes, strides)
+    found: torch.Tensor = fake_tensor(mode, meta, base.device)
+    return found

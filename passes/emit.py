@@ -10,6 +10,7 @@ from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 
 from . import _torch
+from .fake_view import view_value
 from .region import Geometry, Region, as_size
 from .schema import schema_of
 from .wrapper import BaseView
@@ -52,6 +53,9 @@ class Emitter:
     def value(self, node: Node) -> Any:
         """Run a node on the fake values of its operands."""
         args, kwargs = map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
+        quick = None if kwargs else view_value(self.fake_mode, node.target, args)
+        if quick is not None:
+            return quick
         return _torch.run_fake(self.fake_mode, node.target, args, kwargs)
 
     def clone(self, origin: Node, source: Node) -> Node:
