@@ -16,6 +16,8 @@ from . import _torch
 
 aten = torch.ops.aten
 
+_INT = frozenset({int})
+
 Layout = tuple[tuple[int, ...], tuple[int, ...], int]  # sizes, strides, offset, in elements
 
 
@@ -55,7 +57,7 @@ def at_layout(base: torch.Tensor, layout: Layout) -> torch.Tensor | None:
 
 
 def _are_ints(*values: Any) -> bool:
-    return all(type(value) is int for value in values)
+    return _INT.issuperset(map(type, values))
 
 
 def _slice(
