@@ -8,24 +8,30 @@ if __name__ != "pytest_reinplace.passes":
         "install the project (pip install -e .) and import pytest_reinplace.passes"
     )
 
-from .errors import GraphError, ReinplaceError, RewriteError, SeamError
+from .errors import DeclarationError, GraphError, ReinplaceError, RewriteError, SeamError
 from .inductor import ProtectPass, ReinplacePass, inductor_options, observe
 from .reason import Reason
+from .registry import Declaration, Registration, declarations, declare
 from .reinplace import analyze, reinplace
 from .report import Blocker, Outcome, Report
 
 __all__ = [
     "Blocker",
+    "Declaration",
+    "DeclarationError",
     "GraphError",
     "Outcome",
     "ProtectPass",
     "Reason",
+    "Registration",
     "ReinplaceError",
     "ReinplacePass",
     "Report",
     "RewriteError",
     "SeamError",
     "analyze",
+    "declarations",
+    "declare",
     "inductor_options",
     "observe",
     "reinplace",

@@ -45,6 +45,16 @@ def op_overload() -> Any:
     return private("torch._ops", "OpOverload")
 
 
+def op_overload_packet() -> Any:
+    """Return the class of operators before an overload is chosen."""
+    return private("torch._ops", "OpOverloadPacket")
+
+
+def higher_order_operator() -> Any:
+    """Return the class of higher-order operators."""
+    return private("torch._ops", "HigherOrderOperator")
+
+
 @functools.cache
 def slices_count_from_storage() -> bool:
     """Return whether v2 wrappers count slices from the start of the storage instead of from their base."""
@@ -54,6 +64,17 @@ def slices_count_from_storage() -> bool:
         return False
     base = torch.empty(8)[4:]
     return bool(encode(base, base[1:3]) == (0, 5, 7))
+
+
+def is_lowered(op: Any) -> bool:
+    """Return whether Inductor has a lowering for an operator."""
+    return op in private("torch._inductor.lowering", "lowerings")
+
+
+def is_fallback(op: Any) -> bool:
+    """Return whether Inductor's lowering of an operator calls the operator's own kernel."""
+    lowering = private("torch._inductor.lowering", "lowerings").get(op)
+    return bool(getattr(lowering, "_is_fallback_handler", False))
 
 
 def inductor_reinplacing(graph: Any) -> None:

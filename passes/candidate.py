@@ -21,6 +21,7 @@ class Kind(enum.Enum):
     INDEX_PUT = enum.auto()
     SCATTER = enum.auto()
     CLONE = enum.auto()
+    IN_PLACE = enum.auto()
     COPY = enum.auto()
 
 
@@ -40,7 +41,9 @@ class Candidate:
         result: the storage of the result, ``None`` when nobody uses it.
         writes: the bytes written; empty for a pure copy.
         others: ``(argument, node, place)`` of the other operands that the node reads at the same time.
-        nbytes: bytes of the copy when it is cloned (hinted when symbolic).
+        nbytes: bytes of the copy when it is cloned (hinted when symbolic), 0 when it is write-only.
+        write_only: whether the operand is overwritten whole and never read: cloned, it is an empty buffer.
+        allocates: whether its functional form copies nothing, and only needs fresh memory.
         obstacle: why it can never be in place, whatever else is decided; ``None`` normally.
     """
 
@@ -56,6 +59,8 @@ class Candidate:
     writes: tuple[Region, ...]
     others: tuple[tuple[str, Node, Place], ...]
     nbytes: int
+    write_only: bool = False
+    allocates: bool = False
     obstacle: Reason | None = None
 
     def __str__(self) -> str:

@@ -14,15 +14,22 @@ legal iff only dead bytes are written:
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Iterator
 
 from torch.fx import Node
 
 from .candidate import Candidate, Kind
 from .model import Model
+from .pending import Pending
 from .place import Place, Read, Storage, Write, reads_alike
+from .pointwise import is_own_element
 from .reason import Reason
 from .region import Region
+from .variant import is_stored_by_inductor
+
+_TESTS_PER_NODE = 64  # comparisons of regions; a graph that needs more keeps copies instead of compile time
+_EXPLAINED = 64  # readers that a refusal looks at: more would not be read by anybody
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -61,22 +68,47 @@ class Decision:
     copied: list[tuple[int, str, Node]] = dataclasses.field(default_factory=list)
     erased: set[Node] = dataclasses.field(default_factory=set)
     returned: dict[Node, int] = dataclasses.field(default_factory=dict)
-    members: dict[Storage, list[Storage]] = dataclasses.field(default_factory=dict)
+    roots: dict[Storage, Storage] = dataclasses.field(default_factory=dict)
+    pending: dict[Storage, Pending] = dataclasses.field(default_factory=dict)
+    _tests: int = 0
 
     def root(self, storage: Storage) -> Storage:
         """Return the storage whose bytes a value really occupies."""
-        while storage in self.edge:
-            storage = self.edge[storage].operand.storage
-        return storage
+        return self.roots.get(storage, storage)
+
+    def accept(self, candidate: Candidate) -> None:
+        """Let a candidate's result live in its operand's buffer from now on."""
+        root = self.root(candidate.operand.storage)
+        self.edge[candidate.result] = candidate
+        self.roots[candidate.result] = root
+        self._reads_in(root).add(self.model.reads[candidate.result])
+
+    def near(self, storage: Storage, region: Region, now: float) -> Iterator[Read]:
+        """Yield the reads in a storage's buffer after ``now`` that may touch a region.
+
+        Decisions go forward: reads that are over at ``now`` are forgotten.
+        """
+        reads = self._reads_in(self.root(storage))
+        if reads.is_large(now):
+            reads.sort(self.model.shelves.of(storage))
+        return reads.near(region, now)
+
+    def meets(self, region: Region, other: Region) -> bool:
+        """Return whether two regions may share a byte; always so once too many pairs were compared."""
+        self._tests += 1
+        if self._tests > _TESTS_PER_NODE * len(self.model.order):
+            return True
+        return self.model.geometry.overlap(region, other) is not False
+
+    def _reads_in(self, root: Storage) -> Pending:
+        if root not in self.pending:
+            self.pending[root] = Pending(self.model.geometry)
+            self.pending[root].add(self.model.reads[root])
+        return self.pending[root]
 
     def accepted(self, candidate: Candidate) -> bool:
         """Return whether a candidate is in place."""
         return candidate.index not in self.refused
-
-    def buffer(self, storage: Storage) -> list[Storage]:
-        """Return all storages that live in the buffer of ``storage``."""
-        root = self.root(storage)
-        return self.members.setdefault(root, [root])
 
     def path(self, storage: Storage) -> list[Candidate]:
         """Return the accepted candidates between a storage and its root."""
@@ -113,15 +145,21 @@ def _nbytes(model: Model, node: Node) -> int:
 def decide(model: Model, banned: dict[int, Refusal] | None = None) -> Decision:
     """Decide all candidates in graph order; those in ``banned`` are refused with the reason given."""
     decision = Decision(model)
-    for candidate in model.candidates:
+    for candidate in _by_gain(model):
         refusal = (banned or {}).get(candidate.index) or _judge(decision, candidate)
         if refusal is not None:
             decision.refused[candidate.index] = refusal
         else:
-            _accept(decision, candidate)
+            decision.accept(candidate)
     for writes in model.writes.values():
         decision.erased.update(w.node for w in writes if is_identity(decision, w))
     return decision
+
+
+def _by_gain(model: Model) -> Iterator[Candidate]:
+    """Yield candidates in graph order, those of one node by what refusing them would cost."""
+    for _, siblings in itertools.groupby(model.candidates, key=lambda c: c.node):
+        yield from sorted(siblings, key=lambda c: -model.gain(c))
 
 
 def is_identity(decision: Decision, write: Write) -> bool:
@@ -132,11 +170,6 @@ def is_identity(decision: Decision, write: Write) -> bool:
     )
 
 
-def _accept(decision: Decision, candidate: Candidate) -> None:
-    decision.buffer(candidate.operand.storage).append(candidate.result)
-    decision.edge[candidate.result] = candidate
-
-
 def _judge(decision: Decision, candidate: Candidate) -> Refusal | None:
     operand, result = candidate.operand.storage, candidate.result
     if candidate.obstacle is not None:
@@ -144,7 +177,7 @@ def _judge(decision: Decision, candidate: Candidate) -> Refusal | None:
     for storage in (result, operand, decision.root(operand)):
         if storage.sealed is not None:
             return Refusal(storage.sealed, (storage.seal,) if storage.seal is not None else ())
-    if decision.model.lowered and candidate.kind in (Kind.SCATTER, Kind.INDEX_PUT):
+    if decision.model.lowered and is_stored_by_inductor(candidate):
         # Inductor stores through a view of another dtype by converting the values.
         if decision.model.dtype_of(decision.root(operand)) != candidate.operand.value.dtype:
             return Refusal(Reason.LOWERING, (candidate.operand_node,))
@@ -184,13 +217,13 @@ def _meets(decision: Decision, region: Region, other: Region) -> bool:
 
 def _still_read(decision: Decision, candidate: Candidate) -> Refusal | None:
     """Condition 1: every pending read of the written bytes must be served before the write."""
-    hits: list[Read] = []
-    for storage in decision.buffer(candidate.operand.storage) if candidate.writes else ():
-        for read in decision.model.reads[storage]:
-            if read.time > candidate.time and any(
-                _hits(decision, candidate, read, w) for w in candidate.writes
-            ):
-                hits.append(read)
+    hits: dict[Read, None] = {}
+    for written in candidate.writes:
+        for read in decision.near(candidate.operand.storage, written, candidate.time):
+            if read not in hits and _hits(decision, candidate, read, written):
+                hits[read] = None
+                if len(hits) == _EXPLAINED:
+                    break
     if not hits:
         return None
     culprits = frozenset.intersection(*(_between(decision, candidate, r.place.storage) for r in hits))
@@ -211,7 +244,9 @@ def _is_sure(decision: Decision, place: Place, writes: Iterable[Region]) -> bool
 
 def _hits(decision: Decision, candidate: Candidate, read: Read, written: Region) -> bool:
     geometry = decision.model.geometry
-    if not _meets(decision, read.place.region, written):
+    if read.node is candidate.node:
+        return False  # its own operands are looked at by _same_node
+    if not decision.meets(read.place.region, written):
         return False
     if read.hole is not None and geometry.contains(read.hole, written):
         return False
@@ -287,10 +322,8 @@ def _up(decision: Decision, candidate: Candidate) -> frozenset[int]:
 def _same_node(decision: Decision, candidate: Candidate) -> Refusal | None:
     """Condition 2: the call must not see its own write through another operand."""
     root = decision.root(candidate.operand.storage)
-    for other in reversed(decision.model.candidates[: candidate.index]):
-        if other.node is not candidate.node:
-            break
-        if not decision.accepted(other) or decision.root(other.operand.storage) is not root:
+    for other in decision.model.siblings(candidate):
+        if other.result not in decision.edge or decision.root(other.operand.storage) is not root:
             continue
         # Each was cloned on its own: neither may see the other's write, now or in its result later.
         seen = [*candidate.writes, *(r.place.region for r in decision.model.reads[candidate.result])]
@@ -300,22 +333,28 @@ def _same_node(decision: Decision, candidate: Candidate) -> Refusal | None:
         (name, node, place)
         for name, node, place in candidate.others
         if decision.root(place.storage) is root
+        and not is_own_element(decision.model, candidate, place)
         and any(_meets(decision, place.region, w) for w in candidate.writes)
     ]
     if not hits:
         return None
     culprits = frozenset.intersection(*(_between(decision, candidate, p.storage) for _, _, p in hits))
-    if not culprits and _make_room(decision, candidate, hits):
+    if _make_room(decision, candidate, hits, culprits):
         return None
     return Refusal(Reason.SAME_NODE, tuple(dict.fromkeys(n for _, n, _ in hits)), culprits)
 
 
-def _make_room(decision: Decision, candidate: Candidate, hits: list[tuple[str, Node, Place]]) -> bool:
-    """Copy the overlapping operands instead of the candidate, where that is less."""
+def _make_room(
+    decision: Decision,
+    candidate: Candidate,
+    hits: list[tuple[str, Node, Place]],
+    culprits: frozenset[int],
+) -> bool:
+    """Copy the overlapping operands instead of the candidate (or of a culprit), where that is less."""
     model = decision.model
     nodes = {node: model.nbytes(place.region) for _, node, place in hits}
     # A result that is refused also turns the copy_ back into the input into a real one.
-    gain = candidate.nbytes + model.written_back.get(candidate.index, 0)
+    gain = min(model.gain(c) for c in (candidate, *(model.candidates[i] for i in culprits)))
     if sum(nodes.values()) >= gain:
         return False
     decision.copied.extend(

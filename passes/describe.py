@@ -41,6 +41,8 @@ def _outcomes(decision: Decision, candidate: Candidate) -> Iterator[Outcome]:
     refusal = decision.refused.get(candidate.index)
     if candidate.kind is Kind.COPY and refusal is None:
         return  # an artefact of functionalization that is gone: nothing that the user wrote
+    if candidate.allocates and refusal is not None:
+        return  # an ordinary functional operator: nothing is copied
     for i, (op, arg) in enumerate(candidate.labels):
         # Arguments that are views of one base share one copy: its bytes count once.
         yield _outcome(op, arg, candidate.node, 0 if i else candidate.nbytes, refusal)

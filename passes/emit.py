@@ -77,12 +77,17 @@ class Emitter:
                 copied = self.view(origin, aten.clone.default, (flat,))
                 shape = (copied, list(val.size()), list(val.stride()), 0)
                 return self.view(origin, aten.as_strided.default, shape)
-        sizes = [self.symbol(origin, source, "sym_size", i) for i in range(val.dim())]
-        strides = [self.symbol(origin, source, "sym_stride", i) for i in range(val.dim())]
-        empty = self.view(origin, aten.empty_strided.default, (sizes, strides), _like(val))
+        empty = self.empty(origin, source)
         copy = self.call(origin, aten.copy_.default, (empty, source))
         copy.meta["val"] = empty.meta["val"]
         return empty
+
+    def empty(self, origin: Node, source: Node) -> Node:
+        """Insert a buffer of the shape and strides of ``source``, with nothing in it."""
+        val = source.meta["val"]
+        sizes = [self.symbol(origin, source, "sym_size", i) for i in range(val.dim())]
+        strides = [self.symbol(origin, source, "sym_stride", i) for i in range(val.dim())]
+        return self.view(origin, aten.empty_strided.default, (sizes, strides), _like(val))
 
     def _clone_expanded(self, origin: Node, source: Node, repeated: list[int]) -> Node:
         """Insert a copy of an expanded tensor: copy it once, then expand the copy."""

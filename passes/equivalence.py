@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -11,7 +10,17 @@ import torch
 from torch.fx import GraphModule, Node
 
 from .errors import ReinplaceError
-from .execution import Observer, RunError, address, attributes, cloned, leaves, run, stored_bytes
+from .execution import (
+    Observer,
+    RunError,
+    address,
+    attributes,
+    cloned,
+    leaves,
+    run,
+    same_randomness,
+    stored_bytes,
+)
 
 Program = GraphModule | Callable[..., Any]
 
@@ -110,7 +119,7 @@ def effects(program: Program, inputs: Sequence[Any], observer: Observer | None =
     own = attributes(graph) if graph is not None else {}
     copies = cloned([*inputs, *own.values()])
     given, attrs = copies[: len(inputs)], dict(zip(own, copies[len(inputs) :], strict=True))
-    with _same_randomness(given):
+    with same_randomness(given):
         if graph is not None:
             outputs = run(graph, given, attrs, observer)
         else:
@@ -120,14 +129,6 @@ def effects(program: Program, inputs: Sequence[Any], observer: Observer | None =
         list(_named_outputs(graph, outputs)),
         [*zip(names, given, strict=True), *((f"buffer {n}", t) for n, t in attrs.items())],
     )
-
-
-@contextlib.contextmanager
-def _same_randomness(inputs: Sequence[Any]) -> Iterator[None]:
-    devices = {t.device.index or 0 for t in inputs if isinstance(t, torch.Tensor) and t.is_cuda}
-    with torch.random.fork_rng(devices=sorted(devices)):
-        torch.manual_seed(0)
-        yield
 
 
 def _input_names(graph: GraphModule | None, count: int) -> list[str]:

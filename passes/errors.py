@@ -17,3 +17,7 @@ class RewriteError(ReinplaceError):
 
 class SeamError(ReinplaceError):
     """A private name of torch is missing in the installed version."""
+
+
+class DeclarationError(ReinplaceError):
+    """A declaration about an operator cannot be made, or what it says was seen to be wrong."""

@@ -2,63 +2,99 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from torch.fx import Node
 
+from .candidate import Candidate
 from .decide import Decision, Refusal
 from .place import Place, Storage
 from .reason import Reason
 
 
-def escapes(decision: Decision) -> list[Storage]:
-    """Return the storages whose outputs would newly share bytes, in the order of the outputs.
+class Escapes:
+    """The outputs of a decision that would newly share bytes, and how each is kept apart.
 
-    Of several in one buffer, an input's own storage stays, else the one with the largest output.
+    Args:
+        decision: the decision.
+        returned: outputs that are cloned already.
     """
-    leaves: dict[Storage, dict[Storage, list[tuple[Node, Place]]]] = {}
-    for node, place in decision.model.outputs:
-        if node not in decision.returned:
-            per_root = leaves.setdefault(decision.root(place.storage), {})
-            per_root.setdefault(place.storage, []).append((node, place))
-    found: list[Storage] = []
-    for root, classes in leaves.items():
-        kept = root if root.is_input else max(classes, key=lambda s: _size(decision, classes[s]))
-        found.extend(s for s in classes if s is not kept)
-    return found
 
+    def __init__(self, decision: Decision, returned: Collection[Node]) -> None:
+        self._decision = decision
+        self._leaves: dict[Storage, dict[Storage, dict[Node, Place]]] = {}
+        for node, place in decision.model.outputs:
+            if node not in returned:
+                per_root = self._leaves.setdefault(decision.root(place.storage), {})
+                per_root.setdefault(place.storage, {})[node] = place
+        self._prices: dict[int, int] | None = None
+        self._cheapest: dict[Storage, Candidate] = {}
 
-def _size(decision: Decision, leaves: list[tuple[Node, Place]]) -> int:
-    return max(decision.model.nbytes(place.region) for _, place in leaves)
+    def lift(self) -> tuple[dict[Node, int], dict[int, Refusal]]:
+        """Return outputs to clone, with their bytes, and candidates to refuse; both empty when all is well.
 
+        Of several storages in one buffer, an input's own stays, else the one with the largest output. Where
+        a candidate is refused the buffer becomes another one, so its outputs are left to the next decision.
+        """
+        clones: dict[Node, int] = {}
+        refusals: dict[int, Refusal] = {}
+        output = next(n for n in reversed(self._decision.model.graph.nodes) if n.op == "output")
+        for root, classes in self._leaves.items():
+            kept = root if root.is_input else max(classes, key=lambda s: self._size(classes[s]))
+            mine: dict[Node, int] = {}
+            cuts: set[int] = set()
+            for storage in classes:
+                if storage is kept:
+                    continue
+                edge = self._cut(root, storage)
+                node = self._cheaper_clone(classes[storage], edge)
+                if node is None:
+                    cuts.add(edge.index)
+                else:
+                    mine[node] = self._decision.model.nbytes(classes[storage][node].region.once)
+            if not cuts:
+                clones.update(mine)
+            refusals.update({index: Refusal(Reason.ESCAPES, (output,)) for index in cuts})
+        return clones, refusals
 
-def resolve(decision: Decision, storage: Storage) -> Refusal | Node:
-    """Say how an escape is lifted: by cloning its one output, or by refusing a candidate.
+    def _size(self, leaves: dict[Node, Place]) -> int:
+        return max(self._decision.model.nbytes(place.region) for place in leaves.values())
 
-    Returns the output's node when a clone there is cheaper, else the refusal for the candidate that
-    :func:`cut` names.
-    """
-    leaves = {node: place for node, place in decision.model.outputs if place.storage is storage}
-    edge = cut(decision, storage)
-    model = decision.model
-    # Refusing the candidate makes each copy_ that was erased because of it a real one again.
-    price = model.candidates[edge].nbytes
-    for writes in model.writes.values():
-        for write in writes:
-            if write.node in decision.erased and edge in {
-                c.index for c in decision.path(write.source.storage)
-            }:
-                price += model.nbytes(write.place.region)
-    if len(leaves) == 1:
-        (node, place) = next(iter(leaves.items()))
-        if model.nbytes(place.region) < price:
-            return node
-    output = next(n for n in reversed(model.graph.nodes) if n.op == "output")
-    return Refusal(Reason.ESCAPES, (output,))
+    def _cut(self, root: Storage, storage: Storage) -> Candidate:
+        """Return the candidate to refuse so that ``storage`` leaves its buffer."""
+        if storage is root:  # another output lives in it, which leaves instead
+            storage = next(s for s in self._leaves[root] if s is not storage)
+        edges = self._decision.edge
+        way: list[Storage] = []
+        while storage in edges and storage not in self._cheapest:
+            way.append(storage)
+            storage = edges[storage].operand.storage
+        best = self._cheapest.get(storage)
+        for member in reversed(way):
+            edge = edges[member]
+            best = edge if best is None or edge.nbytes <= best.nbytes else best
+            self._cheapest[member] = best
+        assert best is not None
+        return best
 
+    def _cheaper_clone(self, leaves: dict[Node, Place], edge: Candidate) -> Node | None:
+        """Return the only output of a storage where cloning it costs less than refusing ``edge``."""
+        if len(leaves) != 1:
+            return None
+        node, place = next(iter(leaves.items()))
+        price = edge.nbytes + self._written_back().get(edge.index, 0)
+        return node if self._decision.model.nbytes(place.region.once) < price else None
 
-def cut(decision: Decision, storage: Storage) -> int:
-    """Return the candidate to refuse so that ``storage`` leaves its buffer."""
-    path = decision.path(storage)
-    if not path:  # it is the root: another output lives in it, which leaves instead
-        others = [p.storage for _, p in decision.model.outputs if decision.root(p.storage) is storage]
-        path = decision.path(next(s for s in others if s is not storage))
-    return min(path, key=lambda c: c.nbytes).index
+    def _written_back(self) -> dict[int, int]:
+        """Return the bytes of the erased copy_s that each candidate would make real ones by its refusal."""
+        if self._prices is None:
+            self._prices = {}
+            decision = self._decision
+            for writes in decision.model.writes.values():
+                for write in writes:
+                    if write.node not in decision.erased:
+                        continue
+                    for candidate in decision.path(write.source.storage):
+                        size = decision.model.nbytes(write.place.region)
+                        self._prices[candidate.index] = self._prices.get(candidate.index, 0) + size
+        return self._prices

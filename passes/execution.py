@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -93,6 +94,15 @@ class _Copier:
         if storage is None:
             storage = self._storages[key] = tensor.untyped_storage().clone()
         return storage
+
+
+@contextlib.contextmanager
+def same_randomness(inputs: Sequence[Any]) -> Iterator[None]:
+    """Let random operators draw from one seed inside, on the devices of these tensors; undone afterwards."""
+    devices = {t.device.index or 0 for t in inputs if isinstance(t, torch.Tensor) and t.is_cuda}
+    with torch.random.fork_rng(devices=sorted(devices)):
+        torch.manual_seed(0)
+        yield
 
 
 def attributes(gm: GraphModule) -> dict[str, torch.Tensor]:

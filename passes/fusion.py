@@ -13,11 +13,11 @@ from collections.abc import Iterator
 import torch
 from torch.fx import Node
 
-from .candidate import Kind
 from .decide import Decision
 from .place import Storage
 from .region import Region
 from .schema import is_operator, schema_of
+from .variant import is_stored_by_inductor
 
 Mutation = tuple[float, Node, tuple[Region, ...], bool]  # time, node, bytes, whether Inductor lowers it
 
@@ -27,11 +27,12 @@ def hazards(decision: Decision) -> dict[Storage, Node]:
     if not decision.model.lowered:
         return {}
     found: dict[Storage, Node] = {}
+    stored = {c.node for c in decision.edge.values() if c.writes}
     for root, mutations in _mutations(decision).items():
         for i, (_, node, written, is_lowered) in enumerate(sorted(mutations, key=lambda m: m[0])):
             # A kernel of its own is registered before the earlier readers of what it writes are put
             # into memory: one that its other operands were made from is computed again, afterwards.
-            if (i or not is_lowered) and _reads_elsewhere(decision, root, node, written, is_lowered):
+            if (i or not is_lowered) and _reads_elsewhere(decision, root, node, written, is_lowered, stored):
                 found.setdefault(root, node)
     return found
 
@@ -41,7 +42,7 @@ def _mutations(decision: Decision) -> dict[Storage, list[Mutation]]:
     for candidate in decision.edge.values():
         if candidate.writes and candidate.index not in decision.moved:
             root = decision.root(candidate.operand.storage)
-            is_lowered = candidate.kind in (Kind.SCATTER, Kind.INDEX_PUT)
+            is_lowered = is_stored_by_inductor(candidate)
             mutation = (candidate.time, candidate.node, candidate.writes, is_lowered)
             found.setdefault(root, []).append(mutation)
     for storage, writes in decision.model.writes.items():
@@ -52,25 +53,26 @@ def _mutations(decision: Decision) -> dict[Storage, list[Mutation]]:
 
 
 def _reads_elsewhere(
-    decision: Decision, root: Storage, node: Node, written: tuple[Region, ...], is_lowered: bool
+    decision: Decision,
+    root: Storage,
+    node: Node,
+    written: tuple[Region, ...],
+    is_lowered: bool,
+    stored: set[Node],
 ) -> bool:
     """Return whether what ``node`` is given was computed from the bytes it writes.
 
     For a store that Inductor lowers, the same elements, read elementwise, do no harm.
     """
     model = decision.model
-    stored = {c.node for c in decision.edge.values() if c.writes}
-    computed = dict(_computed_from(node, stored))
-    for storage in decision.buffer(root):
-        for read in model.reads[storage]:
-            if read.node not in computed or read.is_exit:
+    for reader, elementwise in _computed_from(node, stored):
+        for read in model.reads_by.get(reader, ()):
+            if read.is_exit or decision.root(read.place.storage) is not root:
                 continue
             for region in written:
                 if model.geometry.overlap(read.place.region, region) is False:
                     continue
-                if not (
-                    is_lowered and computed[read.node] and model.geometry.same(read.place.region, region)
-                ):
+                if not (is_lowered and elementwise and model.geometry.same(read.place.region, region)):
                     return True
     return False
 

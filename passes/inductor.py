@@ -17,7 +17,7 @@ from typing import Any
 
 from torch.fx import Graph
 
-from . import _torch, mend, protect
+from . import _torch, mend, protect, registry
 from .errors import ReinplaceError
 from .reinplace import reinplace_graph
 from .report import Report
@@ -84,8 +84,11 @@ class ReinplacePass(CustomGraphPass):  # type: ignore[misc]
             callback(report, graph)
 
     def uuid(self) -> Any:
-        """Identify the pass by its source, so that Inductor's caches stay on and stay right."""
-        return ("pytest-reinplace", self.name, _fingerprint())
+        """Identify the pass by its source and by what was declared about operators.
+
+        So Inductor's caches stay on and stay right.
+        """
+        return ("pytest-reinplace", self.name, _fingerprint(), *registry.fingerprint())
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -100,8 +103,8 @@ class ProtectPass(CustomGraphPass):  # type: ignore[misc]
         protect.protect(graph)
 
     def uuid(self) -> Any:
-        """Identify the pass by its source."""
-        return ("pytest-reinplace", self.name, _fingerprint())
+        """Identify the pass by its source and by what was declared about operators."""
+        return ("pytest-reinplace", self.name, _fingerprint(), *registry.fingerprint())
 
 
 def _mutates_in_regions(graph: Graph) -> bool:

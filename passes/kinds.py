@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.fx import Node
 
-from . import _torch, relayout, scatter, wrapper
-from .candidate import Candidate, Kind
+from . import _torch, functional_op, relayout, scatter, wrapper
+from .candidate import Kind
 from .errors import GraphError
 from .place import Place, Storage, Value, mapped
 from .reason import Reason
-from .region import Region
-from .schema import arguments, is_operator, schema_of, target_name
+from .recording import add, others_of
+from .schema import is_operator, schema_of, target_name
 from .source import where
 
 if TYPE_CHECKING:
     from .model import Model
 
 _INDEX_PUT = frozenset({"aten::index_put", "aten::_unsafe_index_put"})
-
-Labels = tuple[tuple[str, str], ...]
-Others = tuple[tuple[str, Node, Place], ...]
 
 
 def visit_wrapper(model: Model, node: Node) -> bool:
@@ -65,57 +61,7 @@ def visit_candidate(model: Model, node: Node) -> bool:
         return _clone(model, node)
     if name == "aten::copy":
         return _copy(model, node)
-    return False
-
-
-def _others(model: Model, args: Iterator[tuple[str, Any]]) -> Others:
-    return tuple((name, n, place) for name, value in args for n, place in model.operands(value))
-
-
-def _add(
-    model: Model,
-    kind: Kind,
-    node: Node,
-    slot: Any,
-    labels: Labels,
-    operand: Node,
-    result: tuple[Storage, Reason | None],
-    writes: tuple[Region, ...],
-    others: Others,
-    hole: Region | None = None,
-) -> None:
-    """Record one candidate, and the reads it makes whatever is decided."""
-    place = model.place(operand)
-    assert place is not None
-    storage, obstacle = result
-    # Only a result that could take its operand's place has coordinates to look for its bytes in.
-    handed_on = obstacle is None and _hands_on(kind, node)
-    model.add_read(node, place, hole=hole, into=storage if handed_on else None)
-    candidate = Candidate(
-        index=len(model.candidates),
-        kind=kind,
-        node=node,
-        time=model.order[node],
-        slot=slot,
-        labels=labels,
-        operand_node=operand,
-        operand=place,
-        result=storage,
-        writes=writes,
-        others=others,
-        nbytes=model.nbytes(place.region),
-        obstacle=obstacle,
-    )
-    model.candidates.append(candidate)
-    model.made_by[storage] = candidate
-
-
-def _hands_on(kind: Kind, node: Node) -> bool:
-    """Return whether an operator copies what it does not write without looking at it."""
-    if kind is Kind.INDEX_PUT:
-        accumulates = dict(arguments(node)).get("accumulate", False)
-        return accumulates is False
-    return kind in (Kind.SCATTER, Kind.CLONE, Kind.COPY)
+    return functional_op.visit(model, node)
 
 
 def _unsupported(model: Model, node: Node, op: Any) -> None:
@@ -157,7 +103,7 @@ def _auto_v1(model: Model, node: Node) -> None:
     ):
         return _unsupported(model, node, op)
     results, first = _results(model, node), wrapper.first_result(node)
-    others = _others(model, wrapper.read_args(node))
+    others = others_of(model, wrapper.read_args(node))
     for _, _, other in others:
         model.add_read(node, other)
     positions = {name: first + i for i, name in enumerate(schema_of(op).mutable)}
@@ -169,7 +115,9 @@ def _auto_v1(model: Model, node: Node) -> None:
         settled = _wrapped(model, operand, result if item is None else result[item])
         label = (target_name(op), name if item is None else f"{name}[{item}]")
         slot = name if item is None else (name, item)
-        _add(model, Kind.AUTO_V1, node, slot, (label,), operand, settled, (place.region,), others)
+        only, _ = wrapper.write_only(model.geometry, op, [name], place.region, (place.region,))
+        write = (place.region,)
+        add(model, Kind.AUTO_V1, node, slot, (label,), operand, settled, write, others, None, only)
     return None
 
 
@@ -184,7 +132,7 @@ def _auto_v2(model: Model, node: Node) -> None:
     views = wrapper.base_views(node)
     results = _results(model, node)
     first = len(results) - len(bases)
-    others = _others(model, wrapper.read_args(node))
+    others = others_of(model, wrapper.read_args(node))
     for _, _, other in others:
         model.add_read(node, other)
     for i, base in enumerate(bases):
@@ -197,7 +145,9 @@ def _auto_v2(model: Model, node: Node) -> None:
         if place.storage.relaid and any(v.form == "as_strided" for v in mine):
             obstacle, writes = Reason.LAYOUT, (place.region,)
         labels = tuple((target_name(op), v.label) for v in mine) or ((target_name(op), f"base[{i}]"),)
-        _add(model, Kind.AUTO_V2, node, i, labels, base, (storage, obstacle), writes, others)
+        only, hole = wrapper.write_only(model.geometry, op, [v.name for v in mine], place.region, writes)
+        settled = (storage, obstacle)
+        add(model, Kind.AUTO_V2, node, i, labels, base, settled, writes, others, hole, only)
     return None
 
 
@@ -214,14 +164,14 @@ def _triton(model: Model, node: Node) -> None:
         return _unsupported(model, node, kernel)
     _results(model, node)
     value = model.values[node]
-    others = _others(model, ((n, v) for n, v in kwargs.items() if n not in names))
+    others = others_of(model, ((n, v) for n, v in kwargs.items() if n not in names))
     for _, _, other in others:
         model.add_read(node, other)
     for name in names:
         operand, place = kwargs[name], model.place(kwargs[name])
         if place is not None:
             settled = _wrapped(model, operand, value[name])
-            _add(model, Kind.TRITON, node, name, ((kernel, name),), operand, settled, (place.region,), others)
+            add(model, Kind.TRITON, node, name, ((kernel, name),), operand, settled, (place.region,), others)
 
 
 def _index_put(model: Model, node: Node) -> bool:
@@ -232,11 +182,11 @@ def _index_put(model: Model, node: Node) -> bool:
     settled = relayout.settle(model, operand, node, result)
     model.values[node] = relayout.value(model, node, settled[0], result)
     args = (("indices", node.args[1]), ("values", node.args[2] if len(node.args) > 2 else None))
-    others = _others(model, iter(args))
+    others = others_of(model, iter(args))
     for _, _, other in others:
         model.add_read(node, other)
     label = (schema_of(node.target).name, "self")
-    _add(model, Kind.INDEX_PUT, node, 0, (label,), operand, settled, (place.region,), others)
+    add(model, Kind.INDEX_PUT, node, 0, (label,), operand, settled, (place.region,), others)
     return True
 
 
@@ -250,12 +200,12 @@ def _scatter(model: Model, node: Node) -> bool:
     if place.storage.relaid and scatter.is_absolute(node):
         settled = (settled[0], Reason.LAYOUT)
     model.values[node] = relayout.value(model, node, settled[0], result)
-    others = _others(model, iter([("src", node.args[1])]))
+    others = others_of(model, iter([("src", node.args[1])]))
     for _, _, other in others:
         model.add_read(node, other)
     label = (schema_of(node.target).name, "self")
     writes = (place.region if written is None else written,)
-    _add(model, Kind.SCATTER, node, 0, (label,), operand, settled, writes, others, written)
+    add(model, Kind.SCATTER, node, 0, (label,), operand, settled, writes, others, written)
     return True
 
 
@@ -270,7 +220,7 @@ def _clone(model: Model, node: Node) -> bool:
     if settled[1] is not None:
         return False
     model.values[node] = relayout.value(model, node, settled[0], result)
-    _add(model, Kind.CLONE, node, 0, (("aten::clone", "self"),), operand, settled, (), ())
+    add(model, Kind.CLONE, node, 0, (("aten::clone", "self"),), operand, settled, (), ())
     return True
 
 
@@ -287,7 +237,7 @@ def _copy(model: Model, node: Node) -> bool:
     if place.value.dtype == result.value.dtype and model.geometry.same_layout(place.region, result.region):
         settled = relayout.settle(model, source, None, result)
         model.values[node] = relayout.value(model, node, settled[0], result)
-        _add(model, Kind.COPY, node, 1, (("aten::copy", "src"),), source, settled, (), ())
+        add(model, Kind.COPY, node, 1, (("aten::copy", "src"),), source, settled, (), ())
     else:
         model.add_read(node, place)
         model.values[node] = result

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import collections
 import operator
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from . import _torch, kinds
+from . import _torch, declared, kinds
 from .candidate import Candidate
 from .errors import GraphError
+from .pending import Shelves
 from .place import END, Place, Read, Storage, Value, Write, mapped, places, reads_alike
 from .reason import Reason
 from .region import Geometry, Region, Size, as_size
@@ -58,6 +60,7 @@ class Model:
         self.storages: list[Storage] = []
         self.whole: dict[Storage, Region] = {}
         self.reads: dict[Storage, list[Read]] = collections.defaultdict(list)
+        self.reads_by: dict[Node, list[Read]] = collections.defaultdict(list)
         self.writes: dict[Storage, list[Write]] = collections.defaultdict(list)
         self.candidates: list[Candidate] = []
         self.made_by: dict[Storage, Candidate] = {}
@@ -75,6 +78,7 @@ class Model:
             self._visit(node)
         self._exit_reads()
         self.written_back = self._written_back()
+        self.shelves = Shelves(self.geometry, self.reads, self._trees())
         self._needed: dict[tuple[Storage, Region], bool] = {}
 
     # -- storages and places -------------------------------------------------------------------
@@ -114,7 +118,9 @@ class Model:
     def add_read(self, node: Node, place: Place, time: float | None = None, **more: Any) -> None:
         """Record that ``node`` reads ``place`` until ``time`` (its own time by default)."""
         until = self.order[node] if time is None else time
-        self.reads[place.storage].append(Read(node, until, place, **more))
+        read = Read(node, until, place, **more)
+        self.reads[place.storage].append(read)
+        self.reads_by[node].append(read)
 
     def fresh(self, node: Node, val: Any, *, opaque: bool = False) -> Value:
         """Return places in new storages for a result; leaves that share storage share it here too."""
@@ -138,6 +144,8 @@ class Model:
             self._visit_output(node)
         elif node.op == "call_function" and node.target is operator.getitem:
             self._visit_getitem(node)
+        elif declared.visit(self, node):
+            return
         elif node.op == "call_function" and is_operator(node.target):
             self._visit_operator(node)
         elif not kinds.visit_wrapper(self, node):
@@ -213,6 +221,9 @@ class Model:
         if owner is None:
             self._visit_pure(node)
             return
+        if schema.returns_operand:  # its fake value pretends to be a fresh tensor
+            self.values[node] = owner
+            return
         if is_absolute(node) and owner.storage.relaid:
             # An offset into the old layout means nothing in the new one.
             owner.storage.close(Reason.LAYOUT, node)
@@ -235,7 +246,7 @@ class Model:
         operands = self.operands((node.args, node.kwargs))
         if not schema.meta_only:
             in_flight = schema.name.startswith("_c10d_functional::")
-            until = self._wait_time(node) if in_flight else None
+            until = self.wait_time(node) if in_flight else None
             for _, place in operands:
                 self.add_read(node, place, until, in_flight=in_flight)
         self.values[node] = self.fresh(node, node.meta.get("val"))
@@ -246,7 +257,7 @@ class Model:
                 owner.close(Reason.UNKNOWN_OP, node)  # its schema hides that it aliases
                 place.storage.close(Reason.UNKNOWN_OP, node)
 
-    def _wait_time(self, node: Node) -> float:
+    def wait_time(self, node: Node) -> float:
         """Return when a collective is over: at the last wait on one of its results."""
         times: list[float] = []
         pending = list(node.users)
@@ -279,6 +290,29 @@ class Model:
                 place = next(places(self.values[storage.node]))
                 whole = Place(storage, self.whole[storage], place.value)
                 self.add_read(storage.node, whole, END, is_exit=True)
+
+    def gain(self, candidate: Candidate) -> int:
+        """Return the bytes that are copied when a candidate is refused: its own, and those written back."""
+        return candidate.nbytes + self.written_back.get(candidate.index, 0)
+
+    def siblings(self, candidate: Candidate) -> Iterator[Candidate]:
+        """Yield the other candidates of a candidate's node."""
+        for step in (-1, 1):
+            index = candidate.index + step
+            while 0 <= index < len(self.candidates) and self.candidates[index].node is candidate.node:
+                yield self.candidates[index]
+                index += step
+
+    def _trees(self) -> dict[Storage, Storage]:
+        """Return the root of each storage's buffer if every candidate were in place."""
+        trees: dict[Storage, Storage] = {}
+        for storage in self.storages:
+            candidate = self.made_by.get(storage)
+            if candidate is None or candidate.obstacle is not None:
+                trees[storage] = storage
+            else:
+                trees[storage] = trees[candidate.operand.storage]
+        return trees
 
     def is_needed(self, storage: Storage, region: Region) -> bool:
         """Return whether anybody looks at some bytes of a value, there or where they are handed on to."""

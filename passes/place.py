@@ -91,7 +91,7 @@ def places(value: Value) -> Iterator[Place]:
             yield from places(item)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Read:
     """Somebody needs the present value of some bytes.
 

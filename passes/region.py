@@ -78,6 +78,12 @@ class Region:
             total = total * size
         return total
 
+    @property
+    def once(self) -> Region:
+        """The region with each repeated (expanded) element named once."""
+        kept = [(n, s) for n, s in zip(self.sizes, self.strides, strict=True) if s != 0 or n == 0]
+        return dataclasses.replace(self, sizes=tuple(n for n, _ in kept), strides=tuple(s for _, s in kept))
+
 
 def as_size(value: Any) -> Size:
     """Return an int as it is and a ``SymInt`` as its sympy expression (an int where that is a constant)."""
@@ -155,8 +161,8 @@ class Geometry:
 
     def __init__(self, shape_env: Any = None) -> None:
         self.shape_env = shape_env
-        self._axes = functools.cache(Axes)
-        self._array = functools.cache(lambda region: np.asarray(_Strided(self._axes(region))))
+        self.axes = functools.cache(Axes)
+        self._array = functools.cache(lambda region: np.asarray(_Strided(self.axes(region))))
         self._overlap: dict[tuple[Region, Region], bool | None] = {}
         self._at_most: dict[tuple[Size, Size], bool] = {}
 
@@ -216,7 +222,7 @@ class Geometry:
         return self._overlap[key]
 
     def _decide_overlap(self, a: Region, b: Region) -> bool | None:
-        x, y = self._axes(a), self._axes(b)
+        x, y = self.axes(a), self.axes(b)
         if x.empty or y.empty:
             return False
         if self.at_most(x.offset + x.span, y.offset) or self.at_most(y.offset + y.span, x.offset):
@@ -279,7 +285,7 @@ class Geometry:
         """Return whether every byte of ``inner`` surely lies in ``outer`` (``False`` when not shown)."""
         if outer == inner:
             return True
-        x, y = self._axes(outer), self._axes(inner)
+        x, y = self.axes(outer), self.axes(inner)
         if y.empty:
             return True
         if x.empty:

@@ -13,7 +13,7 @@ import torch
 from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 
-from . import _torch, scatter, wrapper
+from . import _torch, declared, in_place, scatter, wrapper
 from .candidate import Candidate, Kind
 from .decide import Decision
 from .emit import Emitter, eager_values
@@ -33,7 +33,7 @@ def apply(decision: Decision) -> None:
     """
     graph = decision.model.graph
     before = [(n, n.args, n.kwargs, dict(n.meta)) for n in graph.nodes]
-    rewriter = _Rewriter(decision)
+    rewriter = Rewriter(decision)
     try:
         dead = rewriter.run()
         graph.lint()
@@ -76,7 +76,9 @@ def _restore(graph: Graph, before: list[tuple[Node, Any, Any, dict[str, Any]]]) 
             graph.erase_node(node)
 
 
-class _Rewriter:
+class Rewriter:
+    """One rewrite of a decision's graph, node by node."""
+
     def __init__(self, decision: Decision) -> None:
         self.decision = decision
         self.model = decision.model
@@ -103,13 +105,13 @@ class _Rewriter:
             elif node in self.by_node:
                 self._candidates(node, self.by_node[node])
             elif node in self.decision.erased:
-                self._replace(node, node.args[0])
+                self.replace(node, node.args[0])
             elif node in self.stale:
                 self._refresh(node)
         self.current = None
         return sorted(self.dead, key=self.model.order.__getitem__)
 
-    def _replace(self, node: Node, new: Any) -> None:
+    def replace(self, node: Node, new: Any) -> None:
         """Let the users of ``node`` use ``new``; the node itself is erased at the end."""
         self.stale.update(node.users)
         node.replace_all_uses_with(new)
@@ -124,6 +126,10 @@ class _Rewriter:
             source: Any = node.args[0]
             if isinstance(source.meta.get("val"), list | tuple):
                 node.meta["val"] = source.meta["val"][node.args[1]]
+            self.stale.update(node.users)
+            return
+        if declared.is_alias(node):
+            node.meta["val"] = declared.revalued(self.model, node, self._moved)
             self.stale.update(node.users)
             return
         if not is_operator(node.target) or not schema_of(node.target).view:
@@ -153,14 +159,16 @@ class _Rewriter:
             self._auto_v2(node, candidates)
         elif kind is Kind.TRITON:
             self._triton(node, candidates)
+        elif kind is Kind.IN_PLACE:
+            in_place.rewrite(self, node, candidates)
         elif self.decision.accepted(candidates[0]):
             self._functional(node, candidates[0])
         elif kind is Kind.SCATTER and self.model.absolute:
             # A functional scatter takes its operand's offset into the storage, and that may be another
             # one now; views that name bytes by their offset need to know where they are.
-            copy = self._cloned(node, candidates[0], node.args[0], node.meta["val"])
+            copy = self.cloned(node, candidates[0], node.args[0], node.meta["val"])
             self._write_view(node, candidates[0], copy)
-            self._replace(node, copy)
+            self.replace(node, copy)
 
     def _copy_operand(self, node: Node, operand: Node) -> None:
         """Let a call read a copy of one operand, at every place where it only reads it."""
@@ -180,6 +188,7 @@ class _Rewriter:
             node.kwargs = {**node.kwargs, "kwargs": read}
         else:  # self is the first argument and stays
             node.args = (node.args[0], *map_arg(node.args[1:], swap))
+            node.kwargs = map_arg(node.kwargs, swap)
 
     def _now(self, node: Node) -> Node:
         while node in self.replaced:
@@ -190,15 +199,16 @@ class _Rewriter:
         """Return what the mutable call writes into: the operand itself or a clone of it."""
         if self.decision.accepted(candidate):
             return current
-        return self._cloned(node, candidate, current, candidate.operand.value)
+        return self.cloned(node, candidate, current, candidate.operand.value)
 
-    def _cloned(self, node: Node, candidate: Candidate, current: Any, was: torch.Tensor) -> Node:
+    def cloned(self, node: Node, candidate: Candidate, current: Any, was: torch.Tensor) -> Node:
         """Insert the clone that a refused candidate writes into, and note where it starts.
 
         The functional form keeps its operand's offset into the storage (that of ``was``), this one
         starts at 0.
         """
-        copy = self.emitter.clone(node, current)
+        make = self.emitter.empty if candidate.write_only else self.emitter.clone
+        copy = make(node, current)
         if self.model.absolute:
             moved = copy.meta["val"].storage_offset() - was.storage_offset()
             self.rebased[candidate.result] = int(moved) * was.element_size()
@@ -233,7 +243,7 @@ class _Rewriter:
             if self.decision.accepted(candidate):
                 moved[i] = self._moved(candidate.operand)
             else:
-                bases[i] = self._cloned(node, candidate, bases[i], old)
+                bases[i] = self.cloned(node, candidate, bases[i], old)
                 moved[i] = bases[i].meta["val"].storage_offset() - old.storage_offset()
         eager = eager_values(node)
         by_name: dict[str, Any] = {}
@@ -307,18 +317,18 @@ class _Rewriter:
             elif op is not None and len(schema_of(op).returns) > 1:
                 item = self.emitter.call(user, operator.getitem, (call, key))
                 item.meta["val"] = val[key]
-                self._replace(user, item)
+                self.replace(user, item)
             else:
-                self._replace(user, call)
+                self.replace(user, call)
         self.dead.append(node)
 
     def _project(self, user: Node, value: Any) -> None:
         """Replace a getitem on the wrapper by the tensor, or by the list's elements, that was written."""
         if isinstance(value, Node):
-            self._replace(user, value)
+            self.replace(user, value)
             return
         for item in list(user.users) if value is not None else ():
-            self._replace(item, value[item.args[1]])
+            self.replace(item, value[item.args[1]])
         self.dead.append(user)
 
     # -- functional operators ------------------------------------------------------------------
@@ -334,7 +344,7 @@ class _Rewriter:
             call.meta["val"] = operand.meta["val"]
         elif candidate.kind is Kind.SCATTER and candidate.index not in self.decision.moved:
             self._write_view(node, candidate, operand)
-        self._replace(node, operand)
+        self.replace(node, operand)
 
     def _write_view(self, node: Node, candidate: Candidate, operand: Node) -> None:
         source, args = node.args[1], list(node.args[2:])

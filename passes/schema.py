@@ -14,10 +14,13 @@ import torch
 from torch.fx import Node
 
 from . import _torch
+from .registry import Declaration, declaration_of
 
 # Operators whose result shares the operand's storage although their schema does not say so:
 # `_unsafe_view` is a view in all but name, and `wait_tensor` hands on the buffer of its collective.
 _ALIAS_UNDECLARED = frozenset({"aten::_unsafe_view", "_c10d_functional::wait_tensor", "prims::view_of"})
+
+_RETURNS_OPERAND = frozenset({"_c10d_functional::wait_tensor"})
 
 # Operators whose schema says "view" and that copy when the strides do not allow a view.
 _VIEW_OR_COPY = frozenset(
@@ -59,8 +62,12 @@ class OpSchema:
         mutable: names of the arguments it writes.
         returns: for each returned value, the name of the argument it aliases, or ``None``.
         view: whether every returned tensor is a view of an argument.
+        returns_operand: whether its result is its operand itself, whatever fake tensors say.
         view_or_copy: whether it copies when a view is impossible.
         meta_only: whether it never reads elements.
+        write_only: mutable arguments that it overwrites whole and never reads (declared by users).
+        unread: other arguments whose elements it never reads (declared by users).
+        elementwise: whether it works element by element (declared by users).
     """
 
     name: str
@@ -69,8 +76,12 @@ class OpSchema:
     mutable: tuple[str, ...]
     returns: tuple[str | None, ...]
     view: bool
+    returns_operand: bool
     view_or_copy: bool
     meta_only: bool
+    write_only: frozenset[str] = frozenset()
+    unread: frozenset[str] = frozenset()
+    elementwise: bool = False
 
 
 def is_operator(target: Any) -> bool:
@@ -80,26 +91,35 @@ def is_operator(target: Any) -> bool:
 
 def schema_of(op: Any) -> OpSchema:
     """Return the contract of an operator overload."""
-    return _contract(op)
+    return _contract(op, declaration_of(op))
 
 
 @functools.cache
-def _contract(op: Any) -> OpSchema:
+def _contract(op: Any, declared: Declaration | None) -> OpSchema:
     schema = op._schema
     name = str(schema.name)
     mutable = tuple(a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write)
     returns = tuple(_aliased(schema, r) for r in schema.returns)
     if name in _ALIAS_UNDECLARED:
         returns = (schema.arguments[0].name,)
+    names = tuple(a.name for a in schema.arguments)
+    declared = declared or Declaration(name)
+    if declared.aliases:
+        returns = tuple(str(a) if a is not None else None for a in map(
+            dict(declared.aliases).get, range(len(returns))))  # fmt: skip
     return OpSchema(
         name=name,
-        names=tuple(a.name for a in schema.arguments),
+        names=names,
         kwarg_only=frozenset(a.name for a in schema.arguments if a.kwarg_only),
         mutable=mutable,
         returns=returns,
-        view=not mutable and bool(returns) and all(r is not None for r in returns),
+        view=not mutable and not declared.writes and bool(returns) and all(r is not None for r in returns),
+        returns_operand=name in _RETURNS_OPERAND,
         view_or_copy=name in _VIEW_OR_COPY,
         meta_only=name in _META_ONLY,
+        write_only=frozenset(declared.write_only),
+        unread=frozenset(n for n in names if n not in mutable and not declared.reads_argument(n)),
+        elementwise=declared.elementwise,
     )
 
 

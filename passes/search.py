@@ -11,7 +11,7 @@ from torch.fx import Node
 
 from .candidate import Kind
 from .decide import Decision, Refusal, decide
-from .escape import cut, escapes, resolve
+from .escape import Escapes
 from .fusion import hazards
 from .model import Model
 from .place import Storage
@@ -71,20 +71,15 @@ def _closed(model: Model, banned: dict[int, Refusal]) -> Decision:
     while True:
         decision = decide(model, bans)
         decision.returned = returned
-        found = escapes(decision)
-        if not found:
-            misordered = hazards(decision)
-            if not misordered:
-                return decision
-            bans.update(_functional(decision, misordered))
+        clones, refusals = Escapes(decision, returned).lift()
+        returned.update(clones)
+        if refusals:
+            bans.update(refusals)
             continue
-        storage = found[0]
-        answer = resolve(decision, storage)
-        if isinstance(answer, Node):
-            place = next(p for n, p in model.outputs if n is answer)
-            returned[answer] = model.nbytes(place.region)
-        else:
-            bans[cut(decision, storage)] = answer
+        misordered = hazards(decision)
+        if not misordered:
+            return decision
+        bans.update(_functional(decision, misordered))
 
 
 def _next_choice(decision: Decision, banned: dict[int, Refusal], tried: set[frozenset[int]]) -> int | None:

@@ -7,12 +7,12 @@ how its view is made from the base (see ``write_view_information_to_args`` in to
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from torch.fx import Node
 
-from .region import Region, Size, as_size
+from .region import Geometry, Region, Size, as_size
 from .schema import OpSchema, schema_of
 
 
@@ -107,8 +107,29 @@ def read_args(node: Node) -> Iterator[tuple[str, Any]]:
     """Yield ``(argument, value)`` of what a wrapper's operator only reads."""
     schema: OpSchema = schema_of(node.args[0])
     for name in schema.names:
-        if name not in schema.mutable and name in node.kwargs:
+        if name not in schema.mutable and name not in schema.unread and name in node.kwargs:
             yield name, node.kwargs[name]
+
+
+def write_only(
+    geometry: Geometry, op: Any, names: list[str], operand: Region, written: Sequence[Region]
+) -> tuple[bool, Region | None]:
+    """Return whether a wrapper's operator overwrites bytes of an operand without reading any of it.
+
+    Args:
+        geometry: of the graph.
+        op: the operator.
+        names: the arguments that lie in the operand.
+        operand: the operand, for v2 the base.
+        written: the bytes that these arguments are.
+
+    Returns:
+        Whether it reads nothing, and the bytes that it overwrites when these are not the whole operand.
+    """
+    known = schema_of(op).write_only
+    if len(names) != 1 or names[0] not in known or geometry.self_overlapping(written[0]):
+        return False, None
+    return True, None if geometry.contains(written[0], operand) else written[0]
 
 
 def first_result(node: Node) -> int:

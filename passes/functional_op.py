@@ -1,0 +1,128 @@
+"""Candidates of functional operators that have an in-place form: single tensors, lists, collectives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from torch.fx import Node
+
+from . import relayout, variant
+from .candidate import Kind
+from .place import Place, reads_alike
+from .recording import Others, add, others_of
+from .schema import arguments, schema_of, tensors
+
+if TYPE_CHECKING:
+    from .model import Model
+
+Argument = tuple[str, Any]
+
+
+def visit(model: Model, node: Node) -> bool:
+    """Add the candidates of an operator with an in-place form; returns whether ``node`` is one."""
+    form = variant.in_place_form(node.target)
+    if form is None or node.meta.get("unbacked_bindings") or not _has_form_arguments(node, form):
+        return False
+    first, *rest = arguments(node)
+    result = node.meta.get("val")
+    if isinstance(first[1], Node) and model.place(first[1]) is not None:
+        return _single(model, node, first, rest)
+    if isinstance(first[1], list | tuple) and isinstance(result, list | tuple):
+        if len(first[1]) == len(result) == len(list(tensors(result))):
+            return _listed(model, node, first, rest)
+    return False
+
+
+def _has_form_arguments(node: Node, form: Any) -> bool:
+    """Return whether the in-place form takes every argument of a call, the first one by position."""
+    names = schema_of(form).names
+    return bool(node.args) and all(name in names for name, _ in arguments(node))
+
+
+def _until(model: Model, node: Node) -> float:
+    """Return when a call is over: a collective goes on until the wait for its result."""
+    return model.wait_time(node) if variant.is_collective(node.target) else model.order[node]
+
+
+def _single(model: Model, node: Node, first: Argument, rest: list[Argument]) -> bool:
+    operand: Node = first[1]
+    place = model.place(operand)
+    result = model.fresh(node, node.meta["val"])
+    if place is None or not isinstance(result, Place):
+        return False
+    collective = variant.is_collective(node.target)
+    settled = relayout.settle(model, operand, None if collective else node, result)
+    model.values[node] = relayout.value(model, node, settled[0], result)
+    others = others_of(model, rest)
+    _read(model, node, others)
+    if collective:
+        _keep_busy(model, node, model.values[node])
+    _record(model, node, 0, first[0], operand, settled, others)
+    return True
+
+
+def _listed(model: Model, node: Node, first: Argument, rest: list[Argument]) -> bool:
+    """Add a candidate for each tensor of a list; what the call does to one does not depend on the others."""
+    operands: list[Any] = list(first[1])
+    results = model.fresh(node, node.meta["val"])
+    if any(model.place(operand) is None for operand in operands):
+        return False
+    model.values[node] = results
+    settled = [relayout.settle(model, o, None, r) for o, r in zip(operands, results, strict=True)]
+    model.values[node] = [model.at(r.storage, r.value) for r in results]
+    others = others_of(model, rest)
+    _read(model, node, others)
+    for i, operand in enumerate(operands):
+        if variant.is_collective(node.target):
+            _keep_busy(model, node, model.values[node][i])
+        mine = tuple(_foreign(model, i, operand, rest))
+        _record(model, node, i, f"{first[0]}[{i}]", operand, settled[i], mine)
+    return True
+
+
+def _foreign(
+    model: Model, index: int, operand: Node, rest: list[Argument]
+) -> Iterator[tuple[str, Node, Place]]:
+    """Yield the operands that an element must not overwrite: all but its own, element by element."""
+    mine = model.place(operand)
+    assert mine is not None
+    for name, value in rest:
+        items = value if isinstance(value, list | tuple) else [value]
+        for i, item in enumerate(items):
+            for node, place in model.operands(item):
+                own = isinstance(value, list | tuple) and i == index and reads_alike(place.value, mine.value)
+                if not (own and model.geometry.same(place.region, mine.region)):
+                    yield name, node, place
+
+
+def _read(model: Model, node: Node, others: Others) -> None:
+    busy = variant.is_collective(node.target)
+    for _, _, place in others:
+        model.add_read(node, place, _until(model, node), in_flight=busy)
+
+
+def _keep_busy(model: Model, node: Node, place: Place) -> None:
+    """Let nobody write what a collective is still writing: its result is in use until the wait."""
+    model.add_read(node, place, _until(model, node), in_flight=True)
+
+
+def _record(
+    model: Model, node: Node, slot: int, argument: str, operand: Node, settled: Any, others: Others
+) -> None:
+    place = model.place(operand)
+    assert place is not None
+    label = (schema_of(node.target).name, argument)
+    add(
+        model,
+        Kind.IN_PLACE,
+        node,
+        slot,
+        (label,),
+        operand,
+        settled,
+        (place.region,),
+        others,
+        until=_until(model, node),
+        allocates=not variant.copies_operand(node.target),
+    )

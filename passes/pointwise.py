@@ -1,0 +1,50 @@
+"""Operands that an elementwise operator may be given although it writes the very same elements."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from .place import Place, reads_alike
+from .schema import is_operator, schema_of
+
+if TYPE_CHECKING:
+    from .candidate import Candidate
+    from .model import Model
+
+
+def is_own_element(model: Model, candidate: Candidate, place: Place) -> bool:
+    """Return whether another operand of a candidate's node may lie in the bytes that are written.
+
+    It may when the operator works element by element (torch says so, or a declaration does) and element i
+    of the operand is element i of what is written: that element is read before it is written, and for no
+    other element. All that the call writes must be of one shape, or there would be no one order of them.
+    """
+    node = candidate.node
+    op: Any = node.target if is_operator(node.target) else node.args[0] if node.args else None
+    if not is_operator(op) or not (schema_of(op).elementwise or _is_pointwise_of_torch(op)):
+        return False
+    if not reads_alike(place.value, candidate.operand.value):
+        return False
+    geometry = model.geometry
+    met = [w for w in candidate.writes if geometry.overlap(place.region, w) is not False]
+    return all(geometry.same(place.region, w) for w in met) and all(
+        w.sizes == place.region.sizes for c in _siblings(model, candidate) for w in c.writes
+    )
+
+
+def _is_pointwise_of_torch(op: Any) -> bool:
+    """Return whether torch's own kernel works element by element; such kernels accept full overlap."""
+    return torch.Tag.pointwise in op.tags and schema_of(op).name.startswith("aten::")
+
+
+def _siblings(model: Model, candidate: Candidate) -> list[Candidate]:
+    """Return the candidates of the same node, itself included: they stand side by side."""
+    found, candidates = [], model.candidates
+    for step in (-1, 1):
+        at = candidate.index if step == 1 else candidate.index - 1
+        while 0 <= at < len(candidates) and candidates[at].node is candidate.node:
+            found.append(candidates[at])
+            at += step
+    return found

@@ -1,0 +1,84 @@
+"""How candidates enter the model: one place that keeps the record and the reads of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from torch.fx import Node
+
+from .candidate import Candidate, Kind
+from .place import Place, Storage
+from .reason import Reason
+from .region import Region
+from .schema import arguments
+
+if TYPE_CHECKING:
+    from .model import Model
+
+Labels = tuple[tuple[str, str], ...]
+Others = tuple[tuple[str, Node, Place], ...]
+
+
+def others_of(model: Model, args: Iterable[tuple[str, Any]]) -> Others:
+    """Return the operands inside arguments, each with its argument's name and its place."""
+    return tuple((name, n, place) for name, value in args for n, place in model.operands(value))
+
+
+def add(
+    model: Model,
+    kind: Kind,
+    node: Node,
+    slot: Any,
+    labels: Labels,
+    operand: Node,
+    result: tuple[Storage, Reason | None],
+    writes: tuple[Region, ...],
+    others: Others,
+    hole: Region | None = None,
+    write_only: bool = False,
+    *,
+    until: float | None = None,
+    allocates: bool = False,
+) -> None:
+    """Record one candidate, and the reads it makes whatever is decided.
+
+    What is only written is not read, and the bytes around it are only handed on. A collective reads and
+    writes ``until`` its wait. ``allocates`` says that the functional form copies nothing.
+    """
+    place = model.place(operand)
+    assert place is not None
+    storage, obstacle = result
+    is_whole = write_only and hole is None
+    if not is_whole:
+        handed_on = obstacle is None and (write_only or _hands_on(kind, node))
+        busy = until is not None and until != model.order[node]
+        # Only a result that could take its operand's place has coordinates to look for its bytes in.
+        model.add_read(node, place, until, hole=hole, into=storage if handed_on else None, in_flight=busy)
+    candidate = Candidate(
+        index=len(model.candidates),
+        kind=kind,
+        node=node,
+        time=model.order[node],
+        slot=slot,
+        labels=labels,
+        operand_node=operand,
+        operand=place,
+        result=storage,
+        writes=writes,
+        others=others,
+        nbytes=0 if is_whole else model.nbytes(place.region),
+        write_only=is_whole,
+        allocates=allocates,
+        obstacle=obstacle,
+    )
+    model.candidates.append(candidate)
+    model.made_by[storage] = candidate
+
+
+def _hands_on(kind: Kind, node: Node) -> bool:
+    """Return whether an operator copies what it does not write without looking at it."""
+    if kind is Kind.INDEX_PUT:
+        accumulates = dict(arguments(node)).get("accumulate", False)
+        return accumulates is False
+    return kind in (Kind.SCATTER, Kind.CLONE, Kind.COPY)

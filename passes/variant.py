@@ -1,0 +1,71 @@
+"""In-place forms of functional operators, found by their schemas.
+
+``aten::foo.overload(Tensor self, ...) -> Tensor`` has one when ``aten::foo_.overload`` takes the same
+arguments and declares that it writes the first one, and nothing else. Only operators that Inductor runs as
+kernels of their own gain by it: what is pointwise is fused, and a fused write needs no memory of its own.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import torch
+
+from . import _torch
+from .candidate import Candidate, Kind
+from .schema import OpSchema, schema_of
+
+_NAMESPACES = ("aten", "_c10d_functional")
+
+# Functional operators that hand on what they do not overwrite: functional, they copy their first operand.
+# The others compute each element anew; functional, they copy nothing and need fresh memory.
+_COPYING = ("aten::index_", "aten::scatter", "aten::masked_", "aten::put", "aten::tri", "_c10d_functional::")
+
+
+@functools.cache
+def in_place_form(op: Any) -> Any:
+    """Return the in-place overload of a functional operator that is worth using, or ``None``."""
+    schema = schema_of(op)
+    namespace, _, name = schema.name.partition("::")
+    if namespace not in _NAMESPACES or schema.mutable or len(schema.returns) != 1 or schema.view:
+        return None
+    packet = getattr(getattr(torch.ops, namespace), f"{name}_", None)
+    if packet is None or op._overloadname not in packet.overloads():
+        return None
+    form = getattr(packet, op._overloadname)
+    if not _is_form_of(schema_of(form), schema) or torch.Tag.inplace_view in form.tags:
+        return None
+    return form if _is_kernel(op, form) else None
+
+
+def _is_form_of(form: OpSchema, schema: OpSchema) -> bool:
+    first = schema.names[0] if schema.names else None
+    if form.names[:1] != (first,) or form.mutable != (first,) or set(form.names) - set(schema.names):
+        return False
+    return form.kwarg_only == schema.kwarg_only & set(form.names) and all(r == first for r in form.returns)
+
+
+def _is_kernel(op: Any, form: Any) -> bool:
+    """Return whether Inductor runs an operator by itself, or lowers the in-place form by itself."""
+    if torch.Tag.pointwise in op.tags and not _torch.is_fallback(op):
+        return False
+    return _torch.is_fallback(op) or not _torch.is_lowered(op) or _torch.is_lowered(form)
+
+
+def copies_operand(op: Any) -> bool:
+    """Return whether the functional form copies its first operand, beside what it computes."""
+    return schema_of(op).name.startswith(_COPYING)
+
+
+def is_collective(op: Any) -> bool:
+    """Return whether an operator goes on in the background until ``wait_tensor``."""
+    return schema_of(op).name.startswith("_c10d_functional::")
+
+
+def is_stored_by_inductor(candidate: Candidate) -> bool:
+    """Return whether Inductor's own code stores the result, and not a kernel that it calls."""
+    if candidate.kind in (Kind.SCATTER, Kind.INDEX_PUT):
+        return True
+    form = in_place_form(candidate.node.target) if candidate.kind is Kind.IN_PLACE else None
+    return form is not None and _torch.is_lowered(form) and not _torch.is_fallback(form)
