@@ -231,11 +231,18 @@ def is_fake_of(tensor: Any, fake_mode: Any) -> bool:
 
 def fake_on_storage(base: torch.Tensor, sizes: Any, strides: Any, offset: int) -> torch.Tensor:
     """Return a fake tensor of given sizes, strides and offset on the storage of another one."""
-    fake_tensor = private("torch._subclasses.fake_tensor", "FakeTensor")
-    inside = private("torch._subclasses.fake_tensor", "in_kernel_invocation_manager")
-    mode = base.fake_mode  # type: ignore[attr-defined]
-    with inside(mode):
+    with private("torch._subclasses.fake_tensor", "in_kernel_invocation_manager")(base.fake_mode):  # type: ignore[attr-defined]
         meta = torch.empty(0, dtype=base.dtype, device="meta")
         meta.set_(base.untyped_storage(), offset, sizes, strides)
-    found: torch.Tensor = fake_tensor(mode, meta, base.device)
+    return _faked(base, meta)
+
+
+def fake_like(base: torch.Tensor) -> torch.Tensor:
+    """Return a fake tensor of the same sizes and strides as another one on a storage of its own."""
+    return _faked(base, torch.empty_strided(base.size(), base.stride(), dtype=base.dtype, device="meta"))
+
+
+def _faked(like: torch.Tensor, meta: torch.Tensor) -> torch.Tensor:
+    fake_tensor = private("torch._subclasses.fake_tensor", "FakeTensor")
+    found: torch.Tensor = fake_tensor(like.fake_mode, meta, like.device)  # type: ignore[attr-defined]
     return found

@@ -21,16 +21,34 @@ _INT = frozenset({int})
 Layout = tuple[tuple[int, ...], tuple[int, ...], int]  # sizes, strides, offset, in elements
 
 
-def view_value(fake_mode: Any, target: Any, args: tuple[Any, ...]) -> torch.Tensor | None:
-    """Return the fake value of a view of ``args[0]``, ``None`` where torch has to be asked."""
-    layout_of = _LAYOUTS.get(target)
-    if layout_of is None or not args:
-        return None
-    base = args[0]
-    if not is_plain(base, fake_mode):
-        return None
-    layout = layout_of(base, *args[1:])
-    return None if layout is None else at_layout(base, layout)
+class FakeViews:
+    """Views of one mode's fake tensors; the same bytes of one storage give the same fake tensor.
+
+    Args:
+        fake_mode: the mode, ``None`` for a graph of real tensors, which are always left to torch.
+    """
+
+    def __init__(self, fake_mode: Any) -> None:
+        self._fake_mode = fake_mode
+        # A kept view keeps its storage alive, so that no other one can come to have its key.
+        self._made: dict[tuple[Any, ...], torch.Tensor] = {}
+
+    def value(self, target: Any, args: tuple[Any, ...]) -> torch.Tensor | None:
+        """Return the fake value of a view of ``args[0]``, ``None`` where torch has to be asked."""
+        layout_of = _LAYOUTS.get(target)
+        if layout_of is None or not args or not is_plain(args[0], self._fake_mode):
+            return None
+        base: torch.Tensor = args[0]
+        layout = layout_of(base, *args[1:])
+        if layout is None:
+            return None
+        key = (_torch.storage_key(base), base.dtype, layout)
+        if key not in self._made:
+            made = at_layout(base, layout)
+            if made is None:
+                return None
+            self._made[key] = made
+        return self._made[key]
 
 
 def is_plain(tensor: Any, fake_mode: Any) -> bool:

@@ -205,6 +205,8 @@ class Geometry:
         """Return whether sizes, strides and item size agree (strides of single elements are ignored)."""
         if a.itemsize != b.itemsize or len(a.sizes) != len(b.sizes):
             return False
+        if a.sizes == b.sizes and a.strides == b.strides:
+            return True
         return all(
             self.equal(n, m) and (n == 1 or self.equal(s, r))
             for n, m, s, r in zip(a.sizes, b.sizes, a.strides, b.strides, strict=True)

@@ -10,7 +10,9 @@ import pytest
 import torch
 
 from pytest_reinplace.passes import _torch
-from pytest_reinplace.passes.fake_view import at_layout, view_value
+from pytest_reinplace.passes.emit import Emitter, is_dense
+from pytest_reinplace.passes.fake_view import FakeViews, at_layout
+from pytest_reinplace.passes.graph_builder import GraphBuilder
 
 aten = torch.ops.aten
 BOUNDS = (None, 0, 1, 2, 3, 5, 9, -1, -2, -7, 2**63 - 1)
@@ -57,10 +59,10 @@ def calls(base: torch.Tensor) -> list[tuple[Any, tuple[Any, ...]]]:
 
 
 def test_the_same_as_torch_wherever_it_answers(mode: Any) -> None:
-    answered = 0
+    answered, views = 0, FakeViews(mode)
     for base in bases(mode):
         for target, args in calls(base):
-            quick = view_value(mode, target, args)
+            quick = views.value(target, args)
             try:
                 expected = _torch.run_fake(mode, target, args, {})
             except (RuntimeError, IndexError):
@@ -70,6 +72,45 @@ def test_the_same_as_torch_wherever_it_answers(mode: Any) -> None:
                 answered += 1
                 assert facts(quick) == facts(expected), (target, args)
     assert answered > 5000
+
+
+def test_views_of_two_storages_are_two(mode: Any) -> None:
+    views = FakeViews(mode)
+    keys = set()
+    for _ in range(50):  # a storage that is gone leaves its address to the next one
+        base = mode.from_tensor(torch.zeros(4, 4))
+        made = views.value(aten.select.int, (base, 0, 1))
+        assert made is not None and _torch.storage_key(made) == _torch.storage_key(base)
+        keys.add(_torch.storage_key(made))
+    assert len(keys) == 50
+
+
+def test_a_view_under_another_dtype_is_another_one(mode: Any) -> None:
+    views, base = FakeViews(mode), mode.from_tensor(torch.zeros(4, 4))
+    other = _torch.run_fake(mode, aten.view.dtype, (base, torch.int32), {})
+    made = [views.value(aten.select.int, (t, 0, 1)) for t in (base, base, other)]
+    assert made[0] is made[1] and [t.dtype for t in made if t is not None][1:] == [torch.float32, torch.int32]
+
+
+def test_a_clone_of_a_dense_tensor_is_torchs(mode: Any) -> None:
+    shapes = [
+        ((3, 4), (4, 1)),
+        ((3, 4), (1, 3)),
+        ((1, 4), (99, 1)),
+        ((4, 1, 2), (2, 7, 1)),
+        ((2, 3, 4), (4, 8, 1)),
+    ]
+    for sizes, strides in (*shapes, ((), ()), ((1,), (5,))):
+        base = mode.from_tensor(torch.zeros(200)[3:].as_strided(sizes, strides))
+        assert is_dense(base)
+        build = GraphBuilder()
+        node = build.graph.placeholder("x")
+        node.meta["val"] = base
+        made = Emitter(build.graph, mode).value(build.graph.call_function(aten.clone.default, (node,)))
+        expected = _torch.run_fake(mode, aten.clone.default, (base,), {})
+        assert facts(made)[:6] == facts(expected)[:6], (sizes, strides)
+        assert made.untyped_storage().nbytes() == expected.untyped_storage().nbytes()
+        assert _torch.storage_key(made) != _torch.storage_key(base)
 
 
 def test_the_storage_keeps_its_size(mode: Any) -> None:
@@ -101,7 +142,7 @@ def test_what_is_left_to_torch(mode: Any, what: str) -> None:
     elif what == "view":
         target = aten.view.default
     args = (base, [16]) if what == "view" else (base, 0, 1)
-    assert view_value(mode, target, args) is None
+    assert FakeViews(mode).value(target, args) is None
 
 
 def test_it_is_quick(mode: Any) -> None:
@@ -109,7 +150,7 @@ def test_it_is_quick(mode: Any) -> None:
     seconds = {}
     for name, one in (
         ("torch", lambda i: _torch.run_fake(mode, aten.select.int, (base, 0, i % 64), {})),
-        ("here", lambda i: view_value(mode, aten.select.int, (base, 0, i % 64))),
+        ("here", lambda i: FakeViews(mode).value(aten.select.int, (base, 0, i % 64))),
     ):
         for i in range(64):
             one(i)
