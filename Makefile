@@ -2,14 +2,15 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 TOX := .venv/bin/tox
 
-.PHONY: help report test lint types clean
+.PHONY: help report test benchmark lint types clean
 
 help:
-	@echo "make report   run the corpus on the CPU and print what is reinplaced"
-	@echo "make test     lint, types and tests"
-	@echo "make lint     ruff only"
-	@echo "make types    mypy only"
-	@echo "make clean    remove environments, caches and build results"
+	@echo "make report     run the corpus on the CPU and print what is reinplaced"
+	@echo "make test       lint, types and tests"
+	@echo "make benchmark  how long our pass and Inductor's take as graphs grow (half an hour)"
+	@echo "make lint       ruff only"
+	@echo "make types      mypy only"
+	@echo "make clean      remove environments, caches and build results"
 
 report: $(TOX)
 	$(TOX) run -e report
@@ -17,7 +18,7 @@ report: $(TOX)
 test: $(TOX)
 	$(TOX) run
 
-lint types: $(TOX)
+benchmark lint types: $(TOX)
 	$(TOX) run -e $@
 
 $(TOX):
@@ -27,4 +28,4 @@ $(TOX):
 
 clean:
 	rm -rf .venv .tox build dist *.egg-info reports .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks
-	find passes pytest_reinplace corpus tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find passes pytest_reinplace corpus benchmarks tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import inspect
 import logging
 from collections.abc import Iterator
 from typing import Any
@@ -80,6 +81,35 @@ def inductor_reinplacing(graph: Any) -> None:
     """Run the core of Inductor's own reinplacing on a graph."""
     with dispatching():
         private("torch._inductor.fx_passes.reinplace", "reinplace_inplaceable_ops_core")(graph)
+
+
+def inductor_step(name: str) -> Any:
+    """Return one step of Inductor's reinplacing stage, a function over a graph, by its name.
+
+    ``fix_auto_functionalized_dtype_views`` is ``None`` before torch 2.13, which has no such step.
+    """
+    module = "reinplace" if name in _REINPLACE_STEPS else "post_grad"
+    if name == "fix_auto_functionalized_dtype_views":
+        post_grad = importlib.import_module("torch._inductor.fx_passes.post_grad")
+        return getattr(post_grad, name, None)
+    return private(f"torch._inductor.fx_passes.{module}", name)
+
+
+_REINPLACE_STEPS = (
+    *("canonicalize_view_scatter_ops", "reinplace_inplaceable_ops_core", "decompose_generalized_scatter"),
+    *("_generalized_scatter", "_decompose_scatter_functional"),
+)
+
+
+def fake_tensor_updater(gm: torch.fx.GraphModule) -> Any:
+    """Return Inductor's updater of fake values, which remembers the graph as it is now."""
+    updater = private("torch._inductor.fx_utils", "FakeTensorUpdater")
+    return updater(gm if "gm" in inspect.signature(updater).parameters else gm.graph)
+
+
+def inductor_fake_mode(fake_mode: Any) -> Any:
+    """Return the context in which Inductor's passes find their fake mode."""
+    return private("torch._inductor.virtualized", "V").set_fake_mode(fake_mode)
 
 
 def custom_graph_pass() -> Any:
@@ -191,3 +221,28 @@ def is_fake(tensor: torch.Tensor) -> bool:
 def new_fake_mode() -> Any:
     """Return a mode in which operators run on shapes alone."""
     return private("torch._subclasses.fake_tensor", "FakeTensorMode")()
+
+
+def is_fake_of(tensor: Any, fake_mode: Any) -> bool:
+    """Return whether a tensor is a plain fake tensor of this mode."""
+    fake_tensor = private("torch._subclasses.fake_tensor", "FakeTensor")
+    return type(tensor) is fake_tensor and tensor.fake_mode is fake_mode
+
+
+def fake_on_storage(base: torch.Tensor, sizes: Any, strides: Any, offset: int) -> torch.Tensor:
+    """Return a fake tensor of given sizes, strides and offset on the storage of another one."""
+    with private("torch._subclasses.fake_tensor", "in_kernel_invocation_manager")(base.fake_mode):  # type: ignore[attr-defined]
+        meta = torch.empty(0, dtype=base.dtype, device="meta")
+        meta.set_(base.untyped_storage(), offset, sizes, strides)
+    return _faked(base, meta)
+
+
+def fake_like(base: torch.Tensor) -> torch.Tensor:
+    """Return a fake tensor of the same sizes and strides as another one on a storage of its own."""
+    return _faked(base, torch.empty_strided(base.size(), base.stride(), dtype=base.dtype, device="meta"))
+
+
+def _faked(like: torch.Tensor, meta: torch.Tensor) -> torch.Tensor:
+    fake_tensor = private("torch._subclasses.fake_tensor", "FakeTensor")
+    found: torch.Tensor = fake_tensor(like.fake_mode, meta, like.device)  # type: ignore[attr-defined]
+    return found

@@ -20,8 +20,9 @@ def describe(decision: Decision) -> Report:
     """Return one outcome per candidate, in graph order."""
     model = decision.model
     found: list[tuple[int, Outcome]] = []
+    known = _Blockers()
     for candidate in model.candidates:
-        found.extend((candidate.time, o) for o in _outcomes(decision, candidate))
+        found.extend((candidate.time, o) for o in _outcomes(decision, candidate, known))
     for index, name, node in decision.own_copies:
         found.append((model.candidates[index].time, _copied(decision, index, name, node)))
     for snapshot in decision.snapshots:
@@ -40,7 +41,7 @@ def describe(decision: Decision) -> Report:
     return Report(tuple(outcome for _, outcome in sorted(found, key=lambda pair: pair[0])))
 
 
-def _outcomes(decision: Decision, candidate: Candidate) -> Iterator[Outcome]:
+def _outcomes(decision: Decision, candidate: Candidate, known: _Blockers) -> Iterator[Outcome]:
     refusal = decision.refused.get(candidate.index)
     if candidate.kind is Kind.COPY and refusal is None:
         return  # an artefact of functionalization that is gone: nothing that the user wrote
@@ -48,10 +49,21 @@ def _outcomes(decision: Decision, candidate: Candidate) -> Iterator[Outcome]:
         return  # an ordinary functional operator: nothing is copied
     for i, (op, arg) in enumerate(candidate.labels):
         # Arguments that are views of one base share one copy: its bytes count once.
-        yield _outcome(op, arg, candidate.node, 0 if i else candidate.nbytes, refusal)
+        yield _outcome(op, arg, candidate.node, 0 if i else candidate.nbytes, refusal, known)
 
 
-def _outcome(op: str, arg: str, node: Node, nbytes: int, refusal: Refusal | None) -> Outcome:
+class _Blockers(dict[Node, Blocker]):
+    """Nodes as reports name them, each described once: many candidates share their blockers."""
+
+    def __missing__(self, node: Node) -> Blocker:
+        found = self[node] = blocker(node)
+        return found
+
+
+def _outcome(
+    op: str, arg: str, node: Node, nbytes: int, refusal: Refusal | None, known: _Blockers | None = None
+) -> Outcome:
+    known = _Blockers() if known is None else known
     return Outcome(
         label=f"{op}.{arg}",
         op=op,
@@ -60,7 +72,7 @@ def _outcome(op: str, arg: str, node: Node, nbytes: int, refusal: Refusal | None
         reinplaced=refusal is None,
         nbytes=nbytes,
         reason=refusal.reason if refusal else None,
-        blockers=tuple(map(blocker, refusal.blockers)) if refusal else (),
+        blockers=tuple(known[n] for n in refusal.blockers) if refusal else (),
         source=where(node),
         hint=refusal.reason.hint if refusal else "",
     )

@@ -10,6 +10,7 @@ from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 
 from . import _torch
+from .fake_view import FakeViews, is_plain
 from .region import Geometry, Region, as_size
 from .schema import schema_of
 from .wrapper import BaseView
@@ -30,6 +31,7 @@ class Emitter:
     def __init__(self, graph: Graph, fake_mode: Any) -> None:
         self.graph = graph
         self.fake_mode = fake_mode
+        self.views = FakeViews(fake_mode)
         self.inserted: list[Node] = []
 
     def call(self, origin: Node, target: Any, args: Any, kwargs: Any = None) -> Node:
@@ -52,7 +54,17 @@ class Emitter:
     def value(self, node: Node) -> Any:
         """Run a node on the fake values of its operands."""
         args, kwargs = map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
+        if not kwargs:
+            quick = self.views.value(node.target, args)
+            if quick is not None:
+                return quick
+            if node.target is aten.clone.default and self._keeps_strides(args[0]):
+                return _torch.fake_like(args[0])
         return _torch.run_fake(self.fake_mode, node.target, args, kwargs)
+
+    def _keeps_strides(self, val: Any) -> bool:
+        """Return whether a clone surely has the same strides; torch changes some of single elements."""
+        return is_plain(val, self.fake_mode) and all(n > 1 for n in val.size()) and is_dense(val)
 
     def clone(self, origin: Node, source: Node) -> Node:
         """Insert a copy of ``source`` with its strides, which kernels may rely on.

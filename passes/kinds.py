@@ -40,8 +40,14 @@ def visit_wrapper(model: Model, node: Node) -> bool:
     else:
         return False
     # The results were placed before their storages were settled inside the operands'.
-    model.values[node] = mapped(lambda p: model.at(p.storage, p.value), model.values[node])
+    model.values[node] = mapped(_settled, model.values[node])
     return True
+
+
+def _settled(place: Place) -> Place:
+    """Return a place that was made before its storage was moved, in its final coordinates."""
+    shift = place.storage.shift
+    return place if shift == 0 else Place(place.storage, place.region.shifted(shift), place.value)
 
 
 def visit_candidate(model: Model, node: Node) -> bool:

@@ -23,6 +23,7 @@ Size = Any  # an int, or a sympy expression over the sizes of the graph
 
 _FAKE_POINTER = 1 << 44
 _MAX_WORK = 20_000
+_INT = frozenset({int})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -45,6 +46,9 @@ class Region:
     def of(cls, tensor: torch.Tensor) -> Region:
         """Return the region of a (fake) tensor; symbolic sizes become sympy expressions."""
         item = tensor.element_size()
+        sizes, strides, offset = tensor.size(), tensor.stride(), tensor.storage_offset()
+        if _INT.issuperset(map(type, (offset, *sizes, *strides))):
+            return cls(offset * item, tuple(sizes), tuple([s * item for s in strides]), item)
         return cls(
             as_size(tensor.storage_offset()) * item,
             tuple(map(as_size, tensor.size())),
@@ -201,6 +205,8 @@ class Geometry:
         """Return whether sizes, strides and item size agree (strides of single elements are ignored)."""
         if a.itemsize != b.itemsize or len(a.sizes) != len(b.sizes):
             return False
+        if a.sizes == b.sizes and a.strides == b.strides:
+            return True
         return all(
             self.equal(n, m) and (n == 1 or self.equal(s, r))
             for n, m, s, r in zip(a.sizes, b.sizes, a.strides, b.strides, strict=True)

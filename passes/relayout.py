@@ -42,8 +42,8 @@ def settle(model: Model, operand: Node, node: Node | None, result: Place) -> tup
     if not reads_alike(old, new) or old.device != new.device or len(old.shape) != len(new.shape):
         return storage, Reason.LAYOUT
     geometry = model.geometry
-    pairs = zip(place.region.sizes, result.region.sizes, strict=True)
-    if not all(geometry.equal(a, b) for a, b in pairs):
+    sizes, wanted = place.region.sizes, result.region.sizes
+    if sizes != wanted and not all(geometry.equal(a, b) for a, b in zip(sizes, wanted, strict=True)):
         return storage, Reason.LAYOUT
     if geometry.self_overlapping(place.region):
         return storage, Reason.SELF_OVERLAP

@@ -1,0 +1,116 @@
+"""Fake values of views, made from the numbers that name them instead of by running the operator.
+
+A run on fake tensors costs as much as all else that a rewrite does to a node. For the views that rewrites
+insert most, sizes, strides and offset follow from the arguments alone; whatever is symbolic, conjugated or
+out of bounds is left to torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from . import _torch
+
+aten = torch.ops.aten
+
+_INT = frozenset({int})
+
+Layout = tuple[tuple[int, ...], tuple[int, ...], int]  # sizes, strides, offset, in elements
+
+
+class FakeViews:
+    """Views of one mode's fake tensors; the same bytes of one storage give the same fake tensor.
+
+    Args:
+        fake_mode: the mode, ``None`` for a graph of real tensors, which are always left to torch.
+    """
+
+    def __init__(self, fake_mode: Any) -> None:
+        self._fake_mode = fake_mode
+        # A kept view keeps its storage alive, so that no other one can come to have its key.
+        self._made: dict[tuple[Any, ...], torch.Tensor] = {}
+
+    def value(self, target: Any, args: tuple[Any, ...]) -> torch.Tensor | None:
+        """Return the fake value of a view of ``args[0]``, ``None`` where torch has to be asked."""
+        layout_of = _LAYOUTS.get(target)
+        if layout_of is None or not args or not is_plain(args[0], self._fake_mode):
+            return None
+        base: torch.Tensor = args[0]
+        layout = layout_of(base, *args[1:])
+        if layout is None:
+            return None
+        key = (_torch.storage_key(base), base.dtype, layout)
+        if key not in self._made:
+            made = at_layout(base, layout)
+            if made is None:
+                return None
+            self._made[key] = made
+        return self._made[key]
+
+
+def is_plain(tensor: Any, fake_mode: Any) -> bool:
+    """Return whether a fake tensor is static and means its bytes as they are."""
+    return (
+        fake_mode is not None
+        and _torch.is_fake_of(tensor, fake_mode)
+        and tensor.layout is torch.strided
+        and not (tensor.requires_grad or tensor.is_conj() or tensor.is_neg())
+        and _are_ints(*tensor.size(), *tensor.stride(), tensor.storage_offset())
+    )
+
+
+def at_layout(base: torch.Tensor, layout: Layout) -> torch.Tensor | None:
+    """Return a fake tensor on the storage of ``base``, ``None`` when it does not lie inside."""
+    sizes, strides, offset = layout
+    last = offset + sum((n - 1) * s for n, s in zip(sizes, strides, strict=True))
+    if offset < 0 or any(n < 0 for n in sizes) or any(s < 0 for s in strides):
+        return None
+    total: Any = base.untyped_storage().nbytes()
+    if not isinstance(total, int) or (0 not in sizes and (last + 1) * base.element_size() > total):
+        return None
+    return _torch.fake_on_storage(base, sizes, strides, offset)
+
+
+def _are_ints(*values: Any) -> bool:
+    return _INT.issuperset(map(type, values))
+
+
+def _slice(
+    base: torch.Tensor, dim: Any = 0, start: Any = None, end: Any = None, step: Any = 1
+) -> Layout | None:
+    start, end = 0 if start is None else start, 2**63 - 1 if end is None else end
+    if not _are_ints(dim, start, end, step) or step < 1 or not -base.dim() <= dim < base.dim():
+        return None
+    sizes, strides = list(base.size()), list(base.stride())
+    first, last, _ = slice(start, end, step).indices(sizes[dim])
+    sizes[dim] = len(range(first, last, step))
+    offset = base.storage_offset() + first * strides[dim]
+    strides[dim] *= step
+    return tuple(sizes), tuple(strides), offset
+
+
+def _select(base: torch.Tensor, dim: Any, index: Any) -> Layout | None:
+    if not _are_ints(dim, index) or not -base.dim() <= dim < base.dim():
+        return None
+    sizes, strides = list(base.size()), list(base.stride())
+    size, stride = sizes.pop(dim), strides.pop(dim)
+    if not -size <= index < size:
+        return None
+    return tuple(sizes), tuple(strides), base.storage_offset() + (index % size) * stride
+
+
+def _as_strided(base: torch.Tensor, size: Any, stride: Any, offset: Any = None) -> Layout | None:
+    offset = base.storage_offset() if offset is None else offset
+    if len(size) != len(stride) or not _are_ints(*size, *stride, offset):
+        return None
+    return tuple(size), tuple(stride), offset
+
+
+_LAYOUTS: dict[Any, Callable[..., Layout | None]] = {
+    aten.slice.Tensor: _slice,
+    aten.select.int: _select,
+    aten.as_strided.default: _as_strided,
+}
