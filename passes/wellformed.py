@@ -36,6 +36,10 @@ def check(graph: Graph) -> None:
             if used not in seen:
                 raise _unknown(graph, node, used)
         if node.op == "output":
+            if len(node.args) != 1:
+                raise GraphError(
+                    f"expected one argument of {at(node)}, what is returned, got {len(node.args)}"
+                )
             output = node
         elif node.op == "call_function" and not callable(node.target):
             raise GraphError(f"expected a function as target of {node.name}, got {node.target!r}")

@@ -111,9 +111,19 @@ def _check_base(node: Node, prefix: str, count: int) -> None:
         if found and len(found) < len(keys):
             missing = next(k for k in keys if k not in found)
             raise _wrong(node, f"the argument {prefix}_{missing}", "none")
+        for key in found:
+            value = node.kwargs[f"{prefix}_{key}"]
+            items = value if key in ("size", "stride") and isinstance(value, list | tuple) else [value]
+            if not all(map(_is_number, items)):
+                raise _wrong(node, f"numbers as {prefix}_{key}", repr(value))
     dim = node.kwargs.get(f"{prefix}_slice_dim", 0)
     if f"{prefix}_slice_dim" in node.kwargs and (type(dim) is not int or not 0 <= dim < rank):
         raise _wrong(node, f"a dimension of the base as {prefix}_slice_dim", repr(dim))
+
+
+def _is_number(value: Any) -> bool:
+    number = value.meta.get("val") if isinstance(value, Node) else value
+    return isinstance(number, int | torch.SymInt) and not isinstance(number, bool)
 
 
 def _is_tensor(value: Any) -> bool:
