@@ -20,9 +20,14 @@ _WAIT = "wait_tensor"
 _GARBAGE = 0x6B
 
 
+def is_collective(target: Any) -> bool:
+    """Return whether a node's target is an asynchronous collective, or the wait for one."""
+    return getattr(target, "namespace", "") == NAMESPACE
+
+
 def is_imitated(target: Any) -> bool:
     """Return whether a node's target is a collective, or the wait for one, and no process group runs it."""
-    if getattr(target, "namespace", "") != NAMESPACE:
+    if not is_collective(target):
         return False
     return not (torch.distributed.is_available() and torch.distributed.is_initialized())
 

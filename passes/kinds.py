@@ -10,7 +10,7 @@ from torch.fx import Node
 from . import _torch, functional_op, relayout, scatter, wrapper, wrapper_check
 from .candidate import Kind
 from .errors import GraphError
-from .place import Place, Storage, Value, mapped
+from .place import Place, Storage, Value, is_known, mapped
 from .reason import Reason
 from .recording import add, others_of
 from .schema import is_operator, schema_of, target_name
@@ -137,7 +137,8 @@ def _auto_v2(model: Model, node: Node) -> None:
             continue
         mine = [v for v in views if v.base == i]
         storage, obstacle = _wrapped(model, base, results[first + i])
-        writes = tuple(v.region(place.region, place.storage.shift) for v in mine)
+        writes = tuple(v.region(place.region, place.storage.shift) for v in mine if is_known(place))
+        writes = writes or tuple(place.region for _ in mine)
         if place.storage.relaid and any(v.form == "as_strided" for v in mine):
             obstacle, writes = Reason.LAYOUT, (place.region,)
         labels = tuple((target_name(op), v.label) for v in mine) or ((target_name(op), f"base[{i}]"),)
@@ -188,7 +189,7 @@ def _index_put(model: Model, node: Node) -> bool:
 
 def _scatter(model: Model, node: Node) -> bool:
     operand, place = _own_operand(model, node)
-    if place is None or not isinstance(node.args[1], Node):
+    if place is None or not isinstance(node.args[1], Node) or not is_known(place):
         return False
     written = scatter.written(model, node, place)
     if scatter.is_absolute(node) and written is not None:

@@ -229,7 +229,9 @@ class Model:
             self._visit_pure(node)
             return
         if schema.returns_operand:  # its fake value pretends to be a fresh tensor
-            self.values[node] = owner
+            # Views of it lie in its fake value, which must therefore begin where the operand does.
+            alike = isinstance(val, torch.Tensor) and Region.of(val) == Region.of(owner.value)
+            self.values[node] = Place(owner.storage, owner.region, val) if alike else owner
             return
         if is_absolute(node) and owner.storage in self.made_by:
             for tensor in tensors(val):

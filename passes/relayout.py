@@ -15,7 +15,7 @@ from torch.fx import Node
 from torch.fx.node import map_arg
 
 from . import _torch
-from .place import Place, Storage, Value, reads_alike
+from .place import Place, Storage, Value, is_known, reads_alike
 from .reason import Reason
 from .region import Axes, Region, Size
 from .schema import is_operator, schema_of, tensors
@@ -41,7 +41,12 @@ def settle(model: Model, operand: Node, node: Node | None, result: Place) -> tup
     storage, place = result.storage, model.place(operand)
     assert place is not None
     old, new = place.value, result.value
-    if not reads_alike(old, new) or old.device != new.device or len(old.shape) != len(new.shape):
+    if (
+        not is_known(place)
+        or not reads_alike(old, new)
+        or old.device != new.device
+        or len(old.shape) != len(new.shape)
+    ):
         return storage, Reason.LAYOUT
     geometry = model.geometry
     pairs = zip(place.region.sizes, result.region.sizes, strict=True)
@@ -84,17 +89,28 @@ def is_aligned(nbytes: Size) -> bool:
 
 
 def is_viewed_otherwise(node: Node) -> bool:
-    """Return whether a view of a node's results has another dtype: it asks where in the storage it starts."""
+    """Return whether a view of a node's results has another dtype: it asks where in the storage it starts.
+
+    Looked at are also copies that begin where their operand does.
+    """
     pending, seen = [node], {node}
     while pending:
         for user in pending.pop().users:
             if user.target is torch.ops.aten.view.dtype:
                 return True
-            is_view = is_operator(user.target) and schema_of(user.target).view
-            if user not in seen and (is_view or user.target is operator.getitem):
+            if user not in seen and _keeps_offset(user):
                 seen.add(user)
                 pending.append(user)
     return False
+
+
+def _keeps_offset(node: Node) -> bool:
+    if node.target is operator.getitem:
+        return True
+    if is_operator(node.target):
+        schema = schema_of(node.target)
+        return schema.view or schema.name.endswith("_scatter")
+    return node.target in (_torch.hop("auto_functionalized"), _torch.hop("auto_functionalized_v2"))
 
 
 def value(model: Model, node: Node, storage: Storage, result: Value) -> Value:

@@ -53,6 +53,6 @@ def test_a_wrapper_whose_copy_keeps_the_offset(start: int) -> None:
     assert_equivalent(make()[0], gm, inputs)
 
 
-@pytest.mark.parametrize("seed", [51109, 53688])
+@pytest.mark.parametrize("seed", [51109, 53688, 612, 762, 1286, 1763])
 def test_seeds_that_failed_once(seed: int) -> None:
     assert judged(random_graph(seed), optimum=False).problem is None
