@@ -45,6 +45,18 @@ def op_overload() -> Any:
     return private("torch._ops", "OpOverload")
 
 
+def collective(name: str) -> Any:
+    """Return an asynchronous collective as graphs hold it, with its fake implementation in place."""
+    importlib.import_module("torch.distributed._functional_collectives")
+    packet = getattr(torch.ops._c10d_functional, name, None)
+    if packet is None:
+        raise SeamError(
+            f"expected torch.ops._c10d_functional.{name} in torch {torch.__version__}, found none; "
+            "it needs a torch that was built with torch.distributed"
+        )
+    return packet.default
+
+
 def op_overload_packet() -> Any:
     """Return the class of operators before an overload is chosen."""
     return private("torch._ops", "OpOverloadPacket")

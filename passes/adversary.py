@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 
+from .registry import declare
+
 NAMESPACE = "reinplace_adversary"
 
 _SCHEMAS = {
@@ -27,6 +29,17 @@ _SCHEMAS = {
     "maybe": "(Tensor(a!)? x, Tensor(b!) y, Tensor? other) -> ()",
     "maybe_many": "(Tensor(a!)[]? xs, Tensor(b!) y) -> ()",
     "halves": "(Tensor(a!) x, Tensor other) -> ()",
+    "two_lists": "(Tensor(a!)[] xs, Tensor[] others, Tensor(b!)[] ys) -> ()",
+    "overwrite": "(Tensor(a!) out, Tensor other) -> ()",
+    "produce": "(Tensor(a!) out, Tensor(b!) state, Tensor other) -> Tensor",
+    "rows": "(Tensor(a!) x, Tensor other) -> ()",
+}
+
+# What their schemas do not say, and what is declared about them when they are made.
+_DECLARED: dict[str, dict[str, Any]] = {
+    "overwrite": {"write_only": ("out",)},
+    "produce": {"write_only": ("out",)},
+    "rows": {"elementwise": True},
 }
 
 _registered: list[Any] = []  # libraries unregister their operators when they are collected
@@ -52,6 +65,8 @@ def _operators() -> dict[str, Any]:
         library.impl(name, _kernel(name), "CompositeExplicitAutograd")
         torch.library.register_fake(f"{NAMESPACE}::{name}", _fake(name), lib=library)
         found[name] = getattr(getattr(torch.ops, NAMESPACE), name).default
+        if name in _DECLARED:
+            declare(found[name], **_DECLARED[name])
     return found
 
 
@@ -68,13 +83,17 @@ def _kernel(name: str) -> Callable[..., Any]:
         "maybe": lambda x, y, other: _mix([x, y], [other]),
         "maybe_many": lambda xs, y: _mix([*(xs or []), y], []),
         "halves": _halves,
+        "two_lists": lambda xs, others, ys: _mix([*xs, *ys], others),
+        "overwrite": _overwrite,
+        "produce": _produce,
+        "rows": _rows,
     }
     return kernels[name]
 
 
 def _fake(name: str) -> Callable[..., Any]:
-    if name == "fresh":
-        return lambda x, other: torch.empty_like(other)
+    if name in ("fresh", "produce"):
+        return lambda *args: torch.empty_like(args[-1])
     if name == "fresh_pair":
         return lambda x, other: (torch.empty_like(other), torch.empty_like(other))
     return lambda *args, **kwargs: None
@@ -103,6 +122,32 @@ def _halves(x: torch.Tensor, other: torch.Tensor) -> None:
     total = _digest(other)
     second.mul_(5).add_(total + 1)
     first.add_(total)
+
+
+def _overwrite(out: torch.Tensor, other: torch.Tensor) -> None:
+    """Overwrite all of ``out`` before anything is read, and again afterwards; its old content is not used."""
+    out.fill_(-11)
+    total = _digest(other)
+    out.copy_(torch.arange(out.numel(), device=out.device).view(out.shape) * 7 + total)
+
+
+def _produce(out: torch.Tensor, state: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """Overwrite ``out``, write ``state``, and only then read."""
+    out.fill_(-13)
+    _mix([state], [other])
+    _overwrite(out, state)
+    return other * 5 + _digest(state)
+
+
+def _rows(x: torch.Tensor, other: torch.Tensor) -> None:
+    """Work row by row, each read before it is written; with another shape: write first, then read."""
+    if x.shape != other.shape:
+        _mix([x], [other])
+    elif x.dim() == 0:
+        x.copy_(x * 3 + other * 7)
+    else:
+        for mine, theirs in zip(x.unbind(), other.unbind(), strict=True):
+            _rows(mine, theirs)
 
 
 def _digest(tensor: torch.Tensor) -> torch.Tensor:

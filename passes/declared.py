@@ -9,12 +9,11 @@ import torch
 from torch.fx import Node
 
 from . import _torch
-from .errors import GraphError
 from .place import END, Place, Value, mapped
 from .reason import Reason
 from .registry import Argument, Declaration, declaration_of
 from .schema import arguments, is_operator, schema_of, tensors
-from .source import where
+from .wellformed import no_value
 
 if TYPE_CHECKING:
     from .model import Model
@@ -29,10 +28,7 @@ def visit(model: Model, node: Node) -> bool:
     if found is None or (is_operator(node.target) and schema_of(node.target).mutable):
         return False
     if "val" not in node.meta:
-        raise GraphError(
-            f'expected meta["val"] on {node.name} ({found.op}) at {where(node) or "an unknown line"}, '
-            "found none; run FakeTensorProp over the graph first."
-        )
+        raise no_value(node)
     for argument, value in _arguments(node):
         for _, place in model.operands(value):
             if found.reads_argument(argument) or argument in found.writes:

@@ -182,4 +182,6 @@ def is_dense(val: torch.Tensor) -> bool:
 def eager_values(origin: Node) -> dict[str, Any] | None:
     """Return the keyword arguments that eager mode would pass to a wrapper, or ``None`` if not recorded."""
     recorded = origin.meta.get("eager_input_vals")
-    return dict(recorded[1]) if recorded is not None else None
+    if not isinstance(recorded, list | tuple) or len(recorded) != 2 or not isinstance(recorded[1], dict):
+        return None
+    return dict(recorded[1])

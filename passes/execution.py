@@ -12,6 +12,7 @@ from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
 from . import _torch
+from .collectives import InFlight, is_imitated
 from .errors import ReinplaceError
 
 Observer = Callable[[Node, Any], None]
@@ -133,7 +134,8 @@ def run(
 
     A wrapper with ``meta["only_clone_these_tensors"]`` (what Inductor's reinplacing leaves for its
     decomposition) clones only those. Memory that an ``empty`` operator hands out holds a fixed pattern,
-    so that two runs agree. Values are dropped after their last use.
+    so that two runs agree. Collectives without a process group are imitated (``collectives.py``). Values are
+    dropped after their last use.
 
     Args:
         gm: the graph.
@@ -145,7 +147,7 @@ def run(
         RunError: a node raised; the original error is the cause.
     """
     env: dict[Node, Any] = {}
-    given = iter(inputs)
+    given, in_flight = iter(inputs), InFlight()
     dying = _last_uses(gm)
     with torch.no_grad():
         for node in gm.graph.nodes:
@@ -154,7 +156,7 @@ def run(
             elif node.op == "output":
                 return map_arg(node.args[0], env.__getitem__)
             else:
-                env[node] = _evaluated(gm, node, env, attrs or {})
+                env[node] = _evaluated(gm, node, env, attrs or {}, in_flight)
             if observer is not None:
                 observer(node, env[node])
             for dead in dying.get(node, ()):
@@ -182,7 +184,9 @@ def _last_uses(gm: GraphModule) -> dict[Node, list[Node]]:
     return dying
 
 
-def _evaluated(gm: GraphModule, node: Node, env: dict[Node, Any], attrs: dict[str, torch.Tensor]) -> Any:
+def _evaluated(
+    gm: GraphModule, node: Node, env: dict[Node, Any], attrs: dict[str, torch.Tensor], in_flight: InFlight
+) -> Any:
     if node.op == "get_attr":
         name = str(node.target)
         return attrs[name] if name in attrs else _attribute(gm, name)
@@ -190,6 +194,8 @@ def _evaluated(gm: GraphModule, node: Node, env: dict[Node, Any], attrs: dict[st
     kwargs = dict(map_arg(node.kwargs, env.__getitem__))
     kwargs.update(_kept_clones(node))
     try:
+        if is_imitated(node.target):
+            return in_flight.call(node.target, args, kwargs)
         result = _called(gm, node, args, kwargs)
     except Exception as error:
         raise RunError(f"{node.format_node()}: {type(error).__name__}: {error}", node) from error

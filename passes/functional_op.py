@@ -9,6 +9,7 @@ from torch.fx import Node
 
 from . import relayout, variant
 from .candidate import Kind
+from .collectives import is_collective
 from .place import Place, reads_alike
 from .recording import Others, add, others_of
 from .schema import arguments, schema_of, tensors
@@ -42,7 +43,7 @@ def _has_form_arguments(node: Node, form: Any) -> bool:
 
 def _until(model: Model, node: Node) -> float:
     """Return when a call is over: a collective goes on until the wait for its result."""
-    return model.wait_time(node) if variant.is_collective(node.target) else model.order[node]
+    return model.wait_time(node) if is_collective(node.target) else model.order[node]
 
 
 def _single(model: Model, node: Node, first: Argument, rest: list[Argument]) -> bool:
@@ -51,7 +52,7 @@ def _single(model: Model, node: Node, first: Argument, rest: list[Argument]) -> 
     result = model.fresh(node, node.meta["val"])
     if place is None or not isinstance(result, Place):
         return False
-    collective = variant.is_collective(node.target)
+    collective = is_collective(node.target)
     settled = relayout.settle(model, operand, None if collective else node, result)
     model.values[node] = relayout.value(model, node, settled[0], result)
     others = others_of(model, rest)
@@ -74,7 +75,7 @@ def _listed(model: Model, node: Node, first: Argument, rest: list[Argument]) -> 
     others = others_of(model, rest)
     _read(model, node, others)
     for i, operand in enumerate(operands):
-        if variant.is_collective(node.target):
+        if is_collective(node.target):
             _keep_busy(model, node, model.values[node][i])
         mine = tuple(_foreign(model, i, operand, rest))
         _record(model, node, i, f"{first[0]}[{i}]", operand, settled[i], mine)
@@ -97,7 +98,7 @@ def _foreign(
 
 
 def _read(model: Model, node: Node, others: Others) -> None:
-    busy = variant.is_collective(node.target)
+    busy = is_collective(node.target)
     for _, _, place in others:
         model.add_read(node, place, _until(model, node), in_flight=busy)
 

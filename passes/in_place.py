@@ -9,6 +9,7 @@ from torch.fx import Node
 
 from . import variant
 from .candidate import Candidate
+from .collectives import is_collective
 
 if TYPE_CHECKING:
     from .rewrite import Rewriter
@@ -24,7 +25,7 @@ def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None
         call = _call(rewriter, node, operand, node.args[1:], node.kwargs)
         call.meta["val"] = operand.meta["val"]
         rewriter.replace(node, operand)
-    elif len(accepted) == len(candidates) or variant.is_collective(node.target):
+    elif len(accepted) == len(candidates) or is_collective(node.target):
         _mixed(rewriter, node, candidates)
     else:
         _split(rewriter, node, {int(c.slot) for c in accepted})  # type: ignore[arg-type]

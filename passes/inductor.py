@@ -115,7 +115,8 @@ def _mutates_in_regions(graph: Graph) -> bool:
     """
     wrapper = _torch.hop("auto_functionalized_v2")
     nodes = graph.find_nodes(op="call_function", target=wrapper)
-    return any(not is_operator(node.args[0]) for node in nodes)
+    region = _torch.higher_order_operator()
+    return any(isinstance(op, region) for node in nodes for op in node.args[:1])
 
 
 def clone_all(graph: Graph) -> None:
@@ -127,10 +128,12 @@ def clone_all(graph: Graph) -> None:
         if node.op != "call_function" or "only_clone_these_tensors" in node.meta:
             continue
         if node.target is _torch.hop("auto_functionalized"):
-            names = schema_of(node.args[0]).mutable
+            names = schema_of(node.args[0]).mutable if node.args and is_operator(node.args[0]) else ()
             node.meta["only_clone_these_tensors"] = [n for n in names if node.kwargs.get(n) is not None]
         elif node.target is _torch.hop("auto_functionalized_v2"):
-            node.meta["only_clone_these_tensors"] = list(range(len(node.kwargs["_all_bases"])))
+            bases = node.kwargs.get("_all_bases")
+            count = len(bases) if isinstance(bases, list | tuple) else 0
+            node.meta["only_clone_these_tensors"] = list(range(count))
 
 
 def inductor_options() -> dict[str, Any]:

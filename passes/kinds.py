@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.fx import Node
 
-from . import _torch, functional_op, relayout, scatter, wrapper
+from . import _torch, functional_op, relayout, scatter, wrapper, wrapper_check
 from .candidate import Kind
 from .errors import GraphError
-from .place import Place, Storage, Value, mapped
+from .place import Place, Storage, Value, is_known, mapped
 from .reason import Reason
 from .recording import add, others_of
 from .schema import is_operator, schema_of, target_name
@@ -77,7 +77,7 @@ def _unsupported(model: Model, node: Node, op: Any) -> None:
 
 
 def _results(model: Model, node: Node) -> list[Value]:
-    if "val" not in node.meta:
+    if node.meta.get("val") is None:
         raise GraphError(
             f'expected meta["val"] on {node.name} ({target_name(node.target)}) at '
             f"{where(node) or 'an unknown line'}, found none; run FakeTensorProp over the graph first."
@@ -95,12 +95,11 @@ def _wrapped(model: Model, operand: Node, result: Value) -> tuple[Storage, Reaso
 
 
 def _auto_v1(model: Model, node: Node) -> None:
-    op = node.args[0]
-    if (
-        not is_operator(op)
-        or _is_unplaced(model, node)
-        or any(not isinstance(u.args[1], int) for u in node.users if len(u.args) > 1)
-    ):
+    op = node.args[0] if node.args else None
+    if not is_operator(op) or _is_unplaced(model, node):
+        return _unsupported(model, node, op)
+    wrapper_check.check(node)
+    if not wrapper_check.is_taken_apart(node):
         return _unsupported(model, node, op)
     results, first = _results(model, node), wrapper.first_result(node)
     others = others_of(model, wrapper.read_args(node))
@@ -122,8 +121,11 @@ def _auto_v1(model: Model, node: Node) -> None:
 
 
 def _auto_v2(model: Model, node: Node) -> None:
-    op = node.args[0]
+    op = node.args[0] if node.args else None
     if not is_operator(op) or _is_unplaced(model, node):
+        return _unsupported(model, node, op)
+    wrapper_check.check(node)
+    if not wrapper_check.is_taken_apart(node):
         return _unsupported(model, node, op)
     if any(returned is not None for returned in schema_of(op).returns):
         # out= and in-place operators return what they wrote: the wrapper's results share storage.
@@ -141,7 +143,8 @@ def _auto_v2(model: Model, node: Node) -> None:
             continue
         mine = [v for v in views if v.base == i]
         storage, obstacle = _wrapped(model, base, results[first + i])
-        writes = tuple(v.region(place.region, place.storage.shift) for v in mine)
+        writes = tuple(v.region(place.region, place.storage.shift) for v in mine if is_known(place))
+        writes = writes or tuple(place.region for _ in mine)
         if place.storage.relaid and any(v.form == "as_strided" for v in mine):
             obstacle, writes = Reason.LAYOUT, (place.region,)
         labels = tuple((target_name(op), v.label) for v in mine) or ((target_name(op), f"base[{i}]"),)
@@ -192,9 +195,11 @@ def _index_put(model: Model, node: Node) -> bool:
 
 def _scatter(model: Model, node: Node) -> bool:
     operand, place = _own_operand(model, node)
-    if place is None or not isinstance(node.args[1], Node):
+    if place is None or not isinstance(node.args[1], Node) or not is_known(place):
         return False
     written = scatter.written(model, node, place)
+    if scatter.is_absolute(node) and written is not None:
+        scatter.check_reach(model, node, written, place.region)
     result = model.fresh(node, node.meta["val"])
     settled = relayout.settle(model, operand, node, result)
     if place.storage.relaid and scatter.is_absolute(node):

@@ -14,14 +14,14 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from . import _torch, declared, effects, kinds
+from . import _torch, declared, effects, kinds, wellformed
 from .candidate import Candidate
-from .errors import GraphError
+from .errors import GraphError, ReinplaceError
 from .pending import Shelves
 from .place import END, Place, Read, Storage, Value, Write, mapped, places, reads_alike
 from .reason import Reason
 from .region import Geometry, Region, Size, as_size
-from .scatter import is_absolute
+from .scatter import check_reach, is_absolute
 from .schema import arguments, is_lowered_view, is_operator, schema_of, target_name, tensors
 from .source import where
 
@@ -75,7 +75,12 @@ class Model:
         self.fake_mode = _torch.fake_mode_of([t for n in graph.nodes for t in tensors(n.meta.get("val"))][:1])
         self.geometry = Geometry(getattr(self.fake_mode, "shape_env", None))
         for node in graph.nodes:
-            self._visit(node)
+            try:
+                self._visit(node)
+            except ReinplaceError:
+                raise
+            except Exception as error:
+                raise wellformed.malformed(node, error) from error
         self._exit_reads()
         self.written_back = self._written_back()
         self.trees = self._trees()
@@ -159,7 +164,7 @@ class Model:
             if not isinstance(val, torch.Tensor):
                 return
         elif "val" not in node.meta:
-            raise _no_val(node)
+            raise wellformed.no_value(node)
 
         def one(tensor: torch.Tensor) -> Place:
             key = _torch.storage_key(tensor)
@@ -188,8 +193,10 @@ class Model:
 
     def _visit_operator(self, node: Node) -> None:
         schema = schema_of(node.target)
-        if "val" not in node.meta and node.target._schema.returns:  # type: ignore[union-attr]
-            raise _no_val(node)
+        if schema.returns and (
+            "val" not in node.meta or (schema.makes_tensor and next(tensors(node.meta["val"]), None) is None)
+        ):
+            raise wellformed.no_value(node)
         if schema.mutable:
             self._visit_mutation(node)
         elif schema.view or (schema.returns and schema.returns[0] is not None):
@@ -223,8 +230,16 @@ class Model:
             self._visit_pure(node)
             return
         if schema.returns_operand:  # its fake value pretends to be a fresh tensor
-            self.values[node] = owner
+            # Views of it lie in its fake value, which must therefore begin where the operand does.
+            alike = isinstance(val, torch.Tensor) and Region.of(val) == Region.of(owner.value)
+            self.values[node] = Place(owner.storage, owner.region, val) if alike else owner
             return
+        if is_absolute(node) and owner.storage in self.made_by:
+            for tensor in tensors(val):
+                born = places(self.values[owner.storage.node])
+                whole = next((p.region for p in born if p.storage is owner.storage), None)
+                if whole is not None:
+                    check_reach(self, node, self.at(owner.storage, tensor).region, whole)
         if is_absolute(node) and owner.storage.relaid:
             # An offset into the old layout means nothing in the new one.
             owner.storage.close(Reason.LAYOUT, node)
@@ -367,11 +382,3 @@ def _attribute(node: Node) -> Any:
     for part in str(node.target).split("."):
         value = getattr(value, part, None)
     return None if isinstance(value, GraphModule) else value
-
-
-def _no_val(node: Node) -> GraphError:
-    return GraphError(
-        f'expected meta["val"] (a FakeTensor) on every tensor node, found none on {node.name} = '
-        f"{target_name(node.target)} at {where(node) or 'an unknown line'}; trace the graph with "
-        'make_fx(tracing_mode="fake") or run FakeTensorProp over it first.'
-    )

@@ -14,7 +14,7 @@ from . import _torch
 from .errors import ReinplaceError
 from .execution import leaves
 from .simulation import Choice, Illegal, Simulation
-from .slots import slots
+from .slots import copy_bytes, slots
 
 aten = torch.ops.aten
 
@@ -129,7 +129,7 @@ def _copied(node: Node, back: set[str]) -> int:
     kept = node.meta.get("only_clone_these_tensors")
     if kept is not None and node.target is not _torch.hop("triton_kernel_wrapper_functional"):
         found = [(s, n) for s, n in found if (s[0] if isinstance(s, tuple) else s) in kept]
-    return sum(_nbytes(operand) for _, operand in found)
+    return sum(copy_bytes(node, slot, operand.meta["val"]) for slot, operand in found)
 
 
 def _nbytes(node: Node) -> int:

@@ -60,6 +60,11 @@ class Place:
     value: torch.Tensor
 
 
+def is_known(place: Place) -> bool:
+    """Return whether a place says which bytes its tensor is, and not merely in which storage it lies."""
+    return len(place.region.sizes) == place.value.dim()
+
+
 def reads_alike(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Return whether the same bytes mean the same values in both tensors."""
     return a.dtype == b.dtype and a.is_conj() == b.is_conj() and a.is_neg() == b.is_neg()

@@ -9,14 +9,16 @@ from collections.abc import Callable
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from . import random_view, random_wrapper
+from . import random_collective, random_view, random_wrapper
 from .draws import Draws
 from .execution import RunError, cloned, run
 from .random_pool import Pool
+from .slots import overlaps_itself
 
 aten = torch.ops.aten
 
-_SHAPES = ((8,), (6,), (4, 6), (4, 4), (3, 2), (2, 4, 3), (2, 2, 4))
+_SHAPES = ((8,), (6,), (4, 6), (4, 4), (3, 2), (2, 4, 3), (2, 2, 4), (2, 2, 2, 3))
+_LAYOUTS = ("plain", "plain", "plain", "offset", "transposed", "gaps", "rows", "expanded", "overlapping")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -109,8 +111,11 @@ class _Maker:
         return torch.Generator().manual_seed(len(self.builder.inputs) + 977 * self.draws.below(50))
 
     def _input(self, shape: tuple[int, ...]) -> None:
-        """Add an input: contiguous, transposed, or a part of a larger storage; some belong to the module."""
-        layout = self.draws.of(("plain", "plain", "plain", "offset", "transposed", "gaps"))
+        """Add an input: contiguous or not, a part of a larger storage, or elements that share memory.
+
+        Some belong to the module.
+        """
+        layout = self.draws.of(_LAYOUTS)
         count = math.prod(shape)
         data = torch.randint(0, 1 << 40, (2 * count + 4,), generator=self._generator())
         tensor = data[:count].clone().view(shape)
@@ -120,6 +125,12 @@ class _Maker:
             tensor = tensor.view(*shape[:-2], shape[-1], shape[-2]).transpose(-1, -2)
         elif layout == "gaps":
             tensor = data[: 2 * count].view(*shape[:-1], 2 * shape[-1])[..., ::2]
+        elif layout == "rows":  # a part of each row, as of a packed qkv
+            tensor = data[: 2 * count].view(*shape[:-1], 2 * shape[-1])[..., 1 : 1 + shape[-1]]
+        elif layout == "expanded" and len(shape) > 1:
+            tensor = data[: shape[-1]].clone().expand(shape)
+        elif layout == "overlapping":  # windows one element apart
+            tensor = data[:count].clone().as_strided(shape, (1,) * len(shape))
         make = self.builder.buffer if self.draws.chance(12) else self.builder.placeholder
         node = make(tensor)
         self.pool.keep(node)
@@ -135,6 +146,7 @@ class _Maker:
             (5, self._scatter),
             (10, self._view),
             (7, self._read),
+            (3, self._collective),
         )
         ticket = self.draws.below(sum(weight for weight, _ in actions))
         for weight, action in actions:
@@ -148,7 +160,7 @@ class _Maker:
         draws = self.draws
         outputs = [self.pool.any(fresh=80) for _ in range(draws.between(0, 2))]
         for node in self.owned:
-            if draws.chance(65):
+            if draws.chance(65) and not overlaps_itself(node.meta["val"]):
                 into = node
                 if draws.chance(5):
                     into = random_view.inside(self.builder, draws, node)
@@ -185,6 +197,16 @@ class _Maker:
             self.pool.keep(call(aten.mul.Tensor, node, node))
         else:
             self.pool.keep(call(aten.neg.default, node))
+
+    def _collective(self) -> None:
+        """Start a collective, do something else meanwhile, and wait for it."""
+        node = self.pool.any(fresh=75)
+        if not node.meta["val"].dim() or not node.meta["val"].numel() or not random_collective.is_possible():
+            return
+        started = random_collective.start(self.builder, self.draws, node)
+        for _ in range(self.draws.of((1, 0, 2))):
+            self._step()
+        self.pool.keep(random_collective.wait(self.builder, started))
 
     def _clone(self) -> None:
         node = self.pool.any()

@@ -8,9 +8,10 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from . import _torch, random_view
+from . import _torch
 from .draws import Draws
 from .graph_builder import GraphBuilder
+from .slots import overlaps_itself
 
 aten = torch.ops.aten
 
@@ -51,7 +52,7 @@ class Pool:
         """Choose a value without elements that share memory."""
         for _ in range(3):
             node = self.any(rank=rank)
-            if not random_view.overlaps_itself(node.meta["val"]) and node.meta["val"].numel():
+            if not overlaps_itself(node.meta["val"]) and node.meta["val"].numel():
                 return node
         return None
 

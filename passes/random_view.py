@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
+from . import random_dtype
 from .draws import Draws
 from .graph_builder import GraphBuilder
 
@@ -45,6 +46,10 @@ class Scattered:
             (order,) = self.args
             undone = [order.index(i) for i in range(len(order))]
             return builder.call(aten.permute.default, source, undone)
+        if self.target is aten.transpose.int:
+            return builder.call(aten.transpose.int, source, *self.args)
+        if self.target is aten.view.dtype:
+            return random_dtype.back(builder, self.base, source)
         shape = list(self.base.meta["val"].shape)
         try:
             return builder.call(aten.view.default, source, shape)
@@ -53,16 +58,21 @@ class Scattered:
             return builder.call(aten.view.default, dense, shape)
 
 
-def overlaps_itself(tensor: torch.Tensor) -> bool:
-    """Return whether two elements are surely the same bytes (views made here: an expanded dimension)."""
-    return any(s == 0 and n > 1 for n, s in zip(tensor.shape, tensor.stride(), strict=True))
-
-
 def some(builder: GraphBuilder, draws: Draws, node: Node) -> Node:
     """Return a random view of a node, of any kind."""
     value = node.meta["val"]
-    kinds = [*_kinds(value), "alias", "dtype", "split", "expand", "unsqueeze"]
+    kinds = [*_kinds(value), "alias", "dtype", "parts", "expand", "unsqueeze", "unfold", "squeeze"]
+    if value.dtype == torch.int64:
+        kinds += ["complex", "complex"]
     kind = draws.of(kinds)
+    if kind == "squeeze":
+        return builder.call(aten.squeeze.default, node)
+    if kind == "unfold" and value.dim():
+        dim = draws.below(value.dim())
+        size = draws.between(min(1, value.shape[dim]), min(3, value.shape[dim]))
+        return builder.call(aten.unfold.default, node, dim, size, draws.between(1, 2))
+    if kind == "complex":
+        return random_dtype.through_complex(builder, draws, node)
     if kind == "alias":
         return builder.call(aten.alias.default, node)
     if kind == "unsqueeze":
@@ -70,12 +80,12 @@ def some(builder: GraphBuilder, draws: Draws, node: Node) -> Node:
     if kind == "expand":
         wide = builder.call(aten.unsqueeze.default, node, 0)
         return builder.call(aten.expand.default, wide, [2, *value.shape])
-    if kind == "split" and value.dim():
-        dim = draws.below(value.dim())
-        parts = builder.call(aten.split.Tensor, node, max(1, (value.shape[dim] + 1) // 2), dim)
-        return builder.item(parts, draws.below(len(parts.meta["val"])))
+    if kind == "parts" and value.dim() and value.numel():
+        return _part(builder, draws, node).node
     if kind == "dtype":
-        return _other_dtype(builder, node)
+        return random_dtype.other(builder, node)
+    if kind in ("unfold", "parts"):
+        return builder.call(aten.alias.default, node)
     target, args = _view(draws, value, kind)
     return builder.call(target, node, *args)
 
@@ -88,7 +98,17 @@ def inside(builder: GraphBuilder, draws: Draws, node: Node) -> Node:
 
 def scattered(builder: GraphBuilder, draws: Draws, node: Node) -> Scattered:
     """Return a random view of a node that can be written back."""
-    target, args = _view(draws, node.meta["val"], draws.of(_kinds(node.meta["val"])))
+    value = node.meta["val"]
+    more = ["parts", "dtype"] if value.dim() and value.numel() else []
+    kind = draws.of([*_kinds(value), *more])
+    if kind == "parts":
+        return _part(builder, draws, node)
+    if kind == "dtype":
+        other = random_dtype.other(builder, node)
+        if other.target is aten.view.dtype:
+            return Scattered(node, other, aten.view.dtype, ())
+        kind = "slice"
+    target, args = _view(draws, value, kind)
     return Scattered(node, builder.call(target, node, *args), target, args)
 
 
@@ -97,7 +117,7 @@ def _kinds(value: torch.Tensor) -> list[str]:
         return ["view"]
     kinds = ["slice", "slice"]
     if value.dim() > 1 and value.numel():
-        kinds += ["select", "permute", "diagonal"]
+        kinds += ["select", "permute", "diagonal", "transpose"]
     if value.is_contiguous() and value.numel():
         kinds += ["view", "as_strided"]
     return kinds
@@ -117,6 +137,9 @@ def _view(draws: Draws, value: torch.Tensor, kind: str) -> tuple[Any, tuple[Any,
         dim = draws.below(value.dim() - 1)
         order[dim], order[dim + 1] = order[dim + 1], order[dim]
         return aten.permute.default, (order,)
+    if kind == "transpose":
+        dim = draws.below(value.dim() - 1)
+        return aten.transpose.int, (dim, draws.between(dim + 1, value.dim() - 1))
     if kind == "as_strided":
         return aten.as_strided.default, _as_strided(draws, value)
     return aten.view.default, (_shape(draws, value.numel()),)
@@ -152,12 +175,25 @@ def _shape(draws: Draws, count: int) -> list[int]:
     return draws.of([[count], *splits])
 
 
-def _other_dtype(builder: GraphBuilder, node: Node) -> Node:
-    """View 64-bit integers as pairs of 32-bit ones, or back where the strides allow it."""
+def _part(builder: GraphBuilder, draws: Draws, node: Node) -> Scattered:
+    """Return one of several parts of a node, and how it is written back, as functionalization does."""
     value = node.meta["val"]
-    other = torch.int32 if value.dtype == torch.int64 else torch.int64
-    if value.dim() and value.stride(-1) == 1 and value.dtype in (torch.int64, torch.int32):
-        fits = [value.storage_offset(), *value.stride()[:-1], value.shape[-1]]
-        if other == torch.int32 or all(n % 2 == 0 for n in fits):
-            return builder.call(aten.view.dtype, node, other)
-    return builder.call(aten.alias.default, node)
+    dim = draws.below(value.dim())
+    size = value.shape[dim]
+    kind = draws.of(("split", "split_sizes", "chunk", "unbind"))
+    if kind == "unbind":
+        parts = builder.call(aten.unbind.int, node, dim)
+        at = draws.below(size)
+        return Scattered(node, builder.item(parts, at), aten.select.int, (dim, at))
+    if kind == "split_sizes":
+        first = draws.below(size + 1)
+        sizes = [first, size - first]
+        parts = builder.call(aten.split_with_sizes.default, node, sizes, dim)
+    elif kind == "chunk":
+        parts = builder.call(aten.chunk.default, node, 2, dim)
+    else:
+        parts = builder.call(aten.split.Tensor, node, max(1, (size + 1) // 2), dim)
+    lengths = [part.shape[dim] for part in parts.meta["val"]]
+    at = draws.below(len(lengths))
+    start = sum(lengths[:at])
+    return Scattered(node, builder.item(parts, at), aten.slice.Tensor, (dim, start, start + lengths[at]))

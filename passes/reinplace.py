@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch.fx import Graph, GraphModule, Node
 
+from . import wellformed
 from .decision import Decision
 from .describe import describe
 from .errors import GraphError
@@ -31,8 +32,12 @@ def reinplace(gm: GraphModule) -> Report:
         GraphError: it is no such graph; it is left as it was.
         RewriteError: the rewrite failed; the graph is as it was before.
     """
-    report = reinplace_graph(_graph_of(gm))
-    gm.recompile()
+    graph = _graph_of(gm)
+    if isinstance(gm, GraphModule):
+        wellformed.check_code(graph)
+    report = reinplace_graph(graph)
+    if isinstance(gm, GraphModule):
+        gm.recompile()
     return report
 
 
@@ -54,6 +59,7 @@ def analyze(gm: GraphModule) -> Report:
 
 
 def _decided(graph: Graph, *, lowered: bool = False) -> Decision:
+    wellformed.check(graph)
     aside: frozenset[Node] = frozenset()
     while True:
         decision = best(Model(graph, lowered=lowered, aside=aside))

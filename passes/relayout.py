@@ -7,6 +7,7 @@ layout: the exchange is legal iff every view can still be made and no other resu
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,15 +15,16 @@ from torch.fx import Node
 from torch.fx.node import map_arg
 
 from . import _torch
-from .place import Place, Storage, Value, reads_alike
+from .place import Place, Storage, Value, is_known, reads_alike
 from .reason import Reason
-from .region import Axes, Region
+from .region import Axes, Region, Size
 from .schema import is_operator, schema_of, tensors
 
 if TYPE_CHECKING:
     from .model import Model
 
 _REGROUPING = frozenset({"aten::view", "aten::reshape", "aten::_unsafe_view", "aten::flatten"})
+_WIDEST = 16  # bytes of the largest dtype
 _MOST_USERS = 64  # a result used more often than this keeps its own layout: the check stays linear
 
 
@@ -39,7 +41,12 @@ def settle(model: Model, operand: Node, node: Node | None, result: Place) -> tup
     storage, place = result.storage, model.place(operand)
     assert place is not None
     old, new = place.value, result.value
-    if not reads_alike(old, new) or old.device != new.device or len(old.shape) != len(new.shape):
+    if (
+        not is_known(place)
+        or not reads_alike(old, new)
+        or old.device != new.device
+        or len(old.shape) != len(new.shape)
+    ):
         return storage, Reason.LAYOUT
     geometry = model.geometry
     sizes, wanted = place.region.sizes, result.region.sizes
@@ -64,8 +71,46 @@ def settle(model: Model, operand: Node, node: Node | None, result: Place) -> tup
 
 
 def _is_fussy(model: Model, place: Place, result: Place) -> bool:
-    """Return whether strides of single elements differ and matter: a dtype view asks for the last one."""
-    return model.has_dtype_views and place.value.stride() != result.value.stride()
+    """Return whether a view of another dtype would notice where the result lies.
+
+    It asks for the last stride, of single elements too, and for an offset that its item size divides.
+    """
+    if not model.has_dtype_views:
+        return False
+    if place.value.stride() != result.value.stride():
+        return True
+    moved = place.region.offset - result.region.offset
+    return not is_aligned(moved) and is_viewed_otherwise(result.storage.node)
+
+
+def is_aligned(nbytes: Size) -> bool:
+    """Return whether a tensor that moves by so many bytes can still be viewed as every dtype."""
+    return isinstance(nbytes, int) and nbytes % _WIDEST == 0
+
+
+def is_viewed_otherwise(node: Node) -> bool:
+    """Return whether a view of a node's results has another dtype: it asks where in the storage it starts.
+
+    Looked at are also copies that begin where their operand does.
+    """
+    pending, seen = [node], {node}
+    while pending:
+        for user in pending.pop().users:
+            if user.target is torch.ops.aten.view.dtype:
+                return True
+            if user not in seen and _keeps_offset(user):
+                seen.add(user)
+                pending.append(user)
+    return False
+
+
+def _keeps_offset(node: Node) -> bool:
+    if node.target is operator.getitem:
+        return True
+    if is_operator(node.target):
+        schema = schema_of(node.target)
+        return schema.view or schema.name.endswith("_scatter")
+    return node.target in (_torch.hop("auto_functionalized"), _torch.hop("auto_functionalized_v2"))
 
 
 def value(model: Model, node: Node, storage: Storage, result: Value) -> Value:

@@ -15,10 +15,12 @@ from torch.fx.node import map_arg
 
 from . import _torch, declared, in_place, scatter, wrapper
 from .candidate import Candidate, Kind
+from .collectives import is_collective
 from .decision import Decision
 from .emit import Emitter, eager_values
 from .errors import RewriteError
 from .place import Place, Storage
+from .relayout import is_aligned
 from .schema import is_operator, returns_only_none, schema_of, target_name
 from .snapshot import Snapshot
 from .source import where
@@ -63,7 +65,8 @@ def _is_unused_view(node: Node) -> bool:
         return False
     if node.target is operator.getitem:
         return True
-    return is_operator(node.target) and schema_of(node.target).view
+    # The wait for a collective ends the write into its buffer: needed even when nobody uses its result.
+    return is_operator(node.target) and schema_of(node.target).view and not is_collective(node.target)
 
 
 def _restore(graph: Graph, before: list[tuple[Node, Any, Any, dict[str, Any]]]) -> None:
@@ -112,6 +115,8 @@ class Rewriter:
                 self._candidates(node, self.by_node[node])
             elif node in self.decision.erased:
                 self.replace(node, node.args[0])
+            elif node in self.model.aside:
+                self._check_unmoved(node)
             elif node in self.stale:
                 self._refresh(node)
         self.current = None
@@ -123,6 +128,13 @@ class Rewriter:
         node.replace_all_uses_with(new)
         self.replaced[node] = new
         self.dead.append(node)
+
+    def _check_unmoved(self, node: Node) -> None:
+        """See that a wrapper which stays functional finds its operands at offsets that it can keep."""
+        for _, place in self.model.operands(node.kwargs):
+            moved = self._moved(place) * place.value.element_size()
+            if moved and (scatter.is_absolute(node) or not is_aligned(moved)):
+                raise ValueError(f"{node.name} stays, and its operand begins elsewhere now")
 
     def _refresh(self, node: Node) -> None:
         """Recompute a view's fake value when its operand is another tensor now."""

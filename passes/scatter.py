@@ -9,9 +9,11 @@ import torch
 from torch.fx import Node
 
 from . import _torch
+from .errors import GraphError
 from .place import Place
 from .region import Region, Size
 from .schema import argument, schema_of
+from .wellformed import at
 from .wrapper import number
 
 if TYPE_CHECKING:
@@ -52,6 +54,22 @@ def written(model: Model, node: Node, place: Place) -> Region | None:
     if name == "aten::diagonal_scatter":
         return _diagonal(model, node, place.region)
     return _as_strided(node, place)
+
+
+def check_reach(model: Model, node: Node, reached: Region, whole: Region) -> None:
+    """Check that a node which names bytes by their offset stays inside the tensor that was made there.
+
+    The functional form copies the whole storage of an operand, bytes beside the operand included; a clone
+    of the operand has only its own elements.
+
+    Raises:
+        GraphError: it reaches other bytes (for symbolic sizes this is not checked).
+    """
+    if reached.static and whole.static and not model.geometry.contains(whole, reached):
+        raise GraphError(
+            f"expected views inside the tensor they are made from, found {at(node)}, which reaches bytes "
+            "beside it; make the view from a tensor that holds them all"
+        )
 
 
 def _dim(node: Node, name: str, default: int, rank: int) -> int:

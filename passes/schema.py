@@ -65,6 +65,7 @@ class OpSchema:
         returns_operand: whether its result is its operand itself, whatever fake tensors say.
         view_or_copy: whether it copies when a view is impossible.
         meta_only: whether it never reads elements.
+        makes_tensor: whether its first result is a tensor.
         write_only: mutable arguments that it overwrites whole and never reads (declared by users).
         unread: other arguments whose elements it never reads (declared by users).
         elementwise: whether it works element by element (declared by users).
@@ -79,6 +80,7 @@ class OpSchema:
     returns_operand: bool
     view_or_copy: bool
     meta_only: bool
+    makes_tensor: bool
     write_only: frozenset[str] = frozenset()
     unread: frozenset[str] = frozenset()
     elementwise: bool = False
@@ -117,6 +119,7 @@ def _contract(op: Any, declared: Declaration | None) -> OpSchema:
         returns_operand=name in _RETURNS_OPERAND,
         view_or_copy=name in _VIEW_OR_COPY,
         meta_only=name in _META_ONLY,
+        makes_tensor=bool(schema.returns) and str(schema.returns[0].type) == "Tensor",
         write_only=frozenset(declared.write_only),
         unread=frozenset(n for n in names if n not in mutable and not declared.reads_argument(n)),
         elementwise=declared.elementwise,

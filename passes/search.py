@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from torch.fx import Node
 
-from .candidate import Kind
+from .candidate import Candidate, Kind
 from .decide import decide
 from .decision import Decision, Refusal
 from .escape import Escapes
@@ -17,6 +17,8 @@ from .fusion import hazards
 from .model import Model
 from .place import Storage
 from .reason import Reason
+from .region import as_size
+from .relayout import is_aligned, is_viewed_otherwise
 
 _TRIALS = 48
 
@@ -53,17 +55,27 @@ def unplaced(decision: Decision) -> frozenset[Node]:
     """Return the wrappers whose clones the rewrite could not place.
 
     A clone starts at offset 0 of its storage. Views that name bytes by their offset are moved along, by a
-    constant; where the operand starts at a symbolic offset there is none, and the wrapper stays.
+    constant; where the operand starts at a symbolic offset there is none, and the wrapper stays. Views of
+    another dtype may begin at some offsets only, which the wrapper's own copy keeps.
     """
-    if not decision.model.absolute:
+    model = decision.model
+    if not model.absolute and not model.has_dtype_views:
         return frozenset()
-    candidates = (decision.model.candidates[i] for i in decision.refused)
+    candidates = (model.candidates[i] for i in decision.refused)
     return frozenset(
         c.node
         for c in candidates
-        if c.kind not in (Kind.INDEX_PUT, Kind.CLONE, Kind.COPY)
-        and not isinstance(c.operand.value.storage_offset(), int)
+        if c.kind not in (Kind.INDEX_PUT, Kind.CLONE, Kind.COPY) and not _is_placed(model, c)
     )
+
+
+def _is_placed(model: Model, candidate: Candidate) -> bool:
+    value = candidate.operand.value
+    start = as_size(value.storage_offset())
+    if model.absolute and not isinstance(start, int):
+        return False
+    aligned = not model.has_dtype_views or is_aligned(start * value.element_size())
+    return aligned or not is_viewed_otherwise(candidate.node)
 
 
 def _closed(model: Model, banned: dict[int, Refusal]) -> Decision:

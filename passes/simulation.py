@@ -18,11 +18,13 @@ from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
 from . import _torch
+from .collectives import InFlight, is_imitated
 from .equivalence import Effects, difference, effects
 from .execution import address, attributes, cloned, leaves
 from .slots import (
     INDEX_PUTS,
     SCATTERS,
+    copy_bytes,
     is_plain_clone,
     mutable,
     nbytes,
@@ -86,7 +88,7 @@ class Simulation:
 
     def _candidates(self, node: Node) -> Iterator[Choice]:
         for slot, operand in slots(node):
-            yield Choice(node, slot, nbytes(self.spec[operand]))
+            yield Choice(node, slot, copy_bytes(node, slot, self.spec[operand]))
 
     def _operand_copies(self) -> Iterator[Choice]:
         """Yield the other operands that could lie in a buffer that their node writes."""
@@ -181,6 +183,7 @@ class _Run:
         self.env: dict[Node, Any] = {}
         self.written_back = 0
         self.kept: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self.in_flight = InFlight()
 
     def effects(self) -> Effects:
         own = attributes(self.gm)
@@ -251,6 +254,8 @@ class _Run:
             return self._write_back(args[0], args[1])
         if node.target is aten.as_strided.default:
             return self._as_strided(node, args)
+        if is_imitated(node.target):
+            return self.in_flight.call(node.target, args, kwargs)
         if not slots(node):
             return node.target(*args, **kwargs)  # type: ignore[operator]
         read: Any = map_arg(read_arguments(node), self._made_room(node))
@@ -332,20 +337,25 @@ class _Run:
             for slot, _ in slots(node):
                 name, item = slot if isinstance(slot, tuple) else (slot, None)
                 if item is None and (node, slot) in self.copied:
-                    kwargs[name] = copy_of(kwargs[name])
+                    kwargs[name] = self._room(node, slot, kwargs[name])
                 elif item is not None:
                     kwargs[name] = list(kwargs[name])
                     if (node, slot) in self.copied:
-                        kwargs[name][item] = copy_of(kwargs[name][item])
+                        kwargs[name][item] = self._room(node, slot, kwargs[name][item])
             written = [kwargs[name] for name in mutable(op)]
         else:
             written = [
-                copy_of(base) if (node, i) in self.copied else base
+                self._room(node, i, base) if (node, i) in self.copied else base
                 for i, base in enumerate(kwargs.pop("_all_bases"))
             ]
             kwargs = self._regenerated(node, op, written, kwargs)
         result = op(**kwargs)
         return (*result, *written) if isinstance(result, tuple) else (result, *written)
+
+    def _room(self, node: Node, slot: Any, tensor: torch.Tensor) -> torch.Tensor:
+        """Return what is written into instead of an operand: a copy, without content where that is free."""
+        copy = copy_of(tensor)
+        return copy.fill_(0x3C) if not copy_bytes(node, slot, tensor) else copy
 
     def _regenerated(self, node: Node, op: Any, bases: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Return an operator's arguments, with the views of its bases that v2 describes."""

@@ -5,6 +5,7 @@ Nothing here is shared with the analysis of the pass, so that one cannot hide an
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +14,7 @@ from torch.fx import Node
 from torch.fx.node import map_arg
 
 from . import _torch
+from .registry import declaration_of
 
 aten = torch.ops.aten
 
@@ -89,6 +91,57 @@ def others(node: Node) -> list[Node]:
 
     map_arg(read_arguments(node), note)
     return found
+
+
+def copy_bytes(node: Node, slot: Any, operand: torch.Tensor) -> int:
+    """Return what it costs not to write a candidate in place: nothing where all of it is overwritten unread.
+
+    Args:
+        node: the candidate's node.
+        slot: its slot.
+        operand: its operand, real or fake.
+    """
+    only = _write_only(node)
+    if not only or overlaps_itself(operand):
+        return nbytes(operand)
+    if node.target is _torch.hop("auto_functionalized"):
+        return 0 if (slot[0] if isinstance(slot, tuple) else slot) in only else nbytes(operand)
+    views = [p for p in _prefixes(node) if node.kwargs[f"{p}_base_index"] == slot]
+    if len(views) != 1 or not any(views[0].startswith(f"_{name}") for name in only):
+        return nbytes(operand)
+    return 0 if _view_numel(node, views[0], operand) == operand.numel() else nbytes(operand)
+
+
+def _write_only(node: Node) -> tuple[str, ...]:
+    wrappers = (_torch.hop("auto_functionalized"), _torch.hop("auto_functionalized_v2"))
+    found = declaration_of(node.args[0]) if node.target in wrappers else None
+    return found.write_only if found is not None else ()
+
+
+def _prefixes(node: Node) -> list[str]:
+    ends = "_base_index"
+    return [k.removesuffix(ends) for k in node.kwargs if k.endswith(ends)]
+
+
+def _view_numel(node: Node, prefix: str, base: torch.Tensor) -> int:
+    """Return how many elements the view of a base has that a v2 wrapper describes."""
+    kwargs: Any = node.kwargs
+    if f"{prefix}_size" in kwargs:
+        return math.prod(kwargs[f"{prefix}_size"])
+    if f"{prefix}_slice_dim" in kwargs:
+        count = kwargs[f"{prefix}_slice_end"] - kwargs[f"{prefix}_slice_start"]
+        return int(base.numel() // base.shape[kwargs[f"{prefix}_slice_dim"]] * count)
+    return int(base.numel())
+
+
+def overlaps_itself(tensor: torch.Tensor) -> bool:
+    """Return whether two elements of a small tensor are the same bytes."""
+    if tensor.is_contiguous():
+        return False
+    offsets = {0}
+    for count, stride in zip(tensor.shape, tensor.stride(), strict=True):
+        offsets = {o + i * stride for o in offsets for i in range(count)}
+    return len(offsets) < tensor.numel()
 
 
 def nbytes(value: Any) -> int:

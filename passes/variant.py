@@ -58,11 +58,6 @@ def copies_operand(op: Any) -> bool:
     return schema_of(op).name.startswith(_COPYING)
 
 
-def is_collective(op: Any) -> bool:
-    """Return whether an operator goes on in the background until ``wait_tensor``."""
-    return schema_of(op).name.startswith("_c10d_functional::")
-
-
 def is_stored_by_inductor(candidate: Candidate) -> bool:
     """Return whether Inductor's own code stores the result, and not a kernel that it calls."""
     if candidate.kind in (Kind.SCATTER, Kind.INDEX_PUT):

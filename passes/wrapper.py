@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import torch
 from torch.fx import Node
 
 from .region import Geometry, Region, Size, as_size
@@ -75,7 +76,10 @@ class BaseView:
 
 def number(value: Any) -> Size:
     """Return an argument that is an int, a ``SymInt`` or a node of one, as a size."""
-    return as_size(value.meta["val"] if isinstance(value, Node) else value)
+    value = value.meta["val"] if isinstance(value, Node) else value
+    if not isinstance(value, int | torch.SymInt):
+        raise TypeError(f"expected a number, got {value!r}")
+    return as_size(value)
 
 
 def base_views(node: Node) -> list[BaseView]:

@@ -10,10 +10,12 @@ import pytest
 import torch
 from torch.fx import GraphModule
 
-from pytest_reinplace.passes import ReinplaceError, adversary, oracle, reinplace
+from pytest_reinplace.passes import ReinplaceError, adversary, decide, declare, oracle, reinplace
 from pytest_reinplace.passes.execution import cloned, leaves, run
+from pytest_reinplace.passes.model import Model
 from pytest_reinplace.passes.oracle import judged, minimal, tallied
 from pytest_reinplace.passes.reinplace import reinplace_graph
+from pytest_reinplace.passes.slots import overlaps_itself
 from pytest_reinplace.passes.strategies import RandomGraph, functional_graphs, random_graph, replayed
 from pytest_reinplace.passes.verify import assert_equivalent
 
@@ -56,7 +58,7 @@ def idle(gm: GraphModule) -> None:
 def test_our_pass_is_right_and_near_the_optimum() -> None:
     tally = tallied(SEEDS)
     assert not tally.wrong, "\n".join(f"seed {s}: {v.message}\n{random_graph(s)}" for s, v in tally.wrong[:2])
-    assert tally.percentage >= 99.0, f"{tally}; seeds {[s for s, _ in tally.above]}"
+    assert tally.percentage >= 98.5, f"{tally}; seeds {[s for s, _ in tally.above]}"
 
 
 def test_what_inductor_will_lower_is_right_too() -> None:
@@ -180,3 +182,79 @@ def test_the_command_prints_one_line_and_failing_graphs(capsys: pytest.CaptureFi
     assert oracle.main(["--graphs", "20", "--pass", name, "--show", "1", "--no-optimum"]) == 1
     shown = capsys.readouterr().out
     assert "# seed " in shown and "strategies.replayed([" in shown
+
+
+CLASSES = {
+    "expanded input": lambda g: any(0 in t.stride() and t.numel() > 1 for t in g.inputs if t.dim() > 1),
+    "overlapping input": lambda g: any(
+        overlaps_itself(t) and 0 not in t.stride() for t in g.inputs if t.dim()
+    ),
+    "strided input": lambda g: any(not t.is_contiguous() for t in g.inputs),
+    "four dimensions": lambda g: any(t.dim() > 3 for t in g.inputs),
+    "dtype view": lambda g: "aten.view.dtype" in names_in(g),
+    "complex view": lambda g: "aten.view_as_real.default" in names_in(g),
+    "complex view back": lambda g: "aten.view_as_complex.default" in names_in(g),
+    "split": lambda g: "aten.split.Tensor" in names_in(g),
+    "split with sizes": lambda g: "aten.split_with_sizes.default" in names_in(g),
+    "chunk": lambda g: "aten.chunk.default" in names_in(g),
+    "unbind": lambda g: "aten.unbind.int" in names_in(g),
+    "transpose": lambda g: "aten.transpose.int" in names_in(g),
+    "unfold": lambda g: "aten.unfold.default" in names_in(g),
+    "list in v1": lambda g: bool({f"1 {n}" for n in LISTS} & names_in(g)),
+    "list in v2": lambda g: bool({f"2 {n}" for n in LISTS} & names_in(g)),
+    "optional list in v1": lambda g: "1 maybe_many" in names_in(g),
+    "optional list in v2": lambda g: "2 maybe_many" in names_in(g),
+    "write-only": lambda g: bool({"1 overwrite", "2 overwrite", "1 produce", "2 produce"} & names_in(g)),
+    "elementwise": lambda g: bool({"1 rows", "2 rows"} & names_in(g)),
+    "collective": lambda g: "_c10d_functional.wait_tensor.default" in names_in(g),
+    "wait later": lambda g: any(is_wait(n) and n.args[0] is not n.prev for n in g.gm.graph.nodes),
+}
+LISTS = ("many", "two_lists")
+
+
+def names_in(graph: RandomGraph) -> set[str]:
+    """Return the operators of a graph; wrapped ones with the version of their wrapper."""
+    found = set()
+    for node in graph.gm.graph.nodes:
+        if node.op == "call_function":
+            found.add(str(node.target))
+            if "auto_functionalized" in str(node.target):
+                version = 2 if "v2" in str(node.target) else 1
+                found.add(f"{version} {str(node.args[0]).split('.')[1]}")
+    return found
+
+
+def is_wait(node: torch.fx.Node) -> bool:
+    return str(node.target) == "_c10d_functional.wait_tensor.default"
+
+
+def test_every_class_of_graph_is_reached() -> None:
+    graphs = [random_graph(seed) for seed in range(300)]
+    counts = {name: sum(map(bool, map(is_one, graphs))) for name, is_one in CLASSES.items()}
+    assert all(count >= 3 for count in counts.values()), counts
+    assert sum(len(g.gm.graph.nodes) for g in graphs) < 25 * len(graphs)  # small: the optimum is computed
+
+
+def all_seeds_fail(count: int = 400) -> list[tuple[int, oracle.Verdict]]:
+    return tallied(range(count), optimum=False).wrong
+
+
+def test_a_write_while_a_collective_is_under_way_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Model, "wait_time", lambda self, node: self.order[node])
+    wrong = [seed for seed, _ in all_seeds_fail()]
+    assert wrong and all("c10d" in " ".join(names_in(random_graph(seed))) for seed in wrong)
+
+
+def test_an_elementwise_operator_that_reads_its_neighbours_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decide, "is_own_element", lambda model, candidate, place: True)
+    assert all_seeds_fail(200)
+
+
+def test_a_write_only_argument_that_is_read_is_caught() -> None:
+    with declare(adversary.operator("bump"), write_only=("x",)):
+        assert all_seeds_fail(200)
+
+
+def test_an_operand_that_is_read_although_it_is_declared_not_to_be_is_caught() -> None:
+    with declare(adversary.operator("mix"), reads=()):
+        assert all_seeds_fail(300)

@@ -8,8 +8,11 @@ import pytest
 import torch
 from torch.fx import GraphModule
 
-from pytest_reinplace.passes import GraphError, RewriteError, analyze, reinplace
+from pytest_reinplace.passes import GraphError, RewriteError, analyze, in_place, reinplace
 from pytest_reinplace.passes.emit import Emitter
+from pytest_reinplace.passes.rewrite import Rewriter
+from pytest_reinplace.passes.strategies import random_graph
+from pytest_reinplace.passes.verify import assert_equivalent
 
 from .trace import arange, functional, ops
 
@@ -120,6 +123,47 @@ def test_a_fault_anywhere_leaves_the_graph_as_it_was(v2: bool, monkeypatch: pyte
         assert "a planted fault" in str(error) and "unchanged" in str(error)
         assert snapshot(gm) == before
     assert faults >= 5
+
+
+STEPS = [
+    *((Emitter, name) for name in ("call", "clone", "empty", "plus", "value", "base_view", "mutable_op")),
+    *((Rewriter, name) for name in ("replace", "_refresh", "cloned", "_copy_operand", "_write_view")),
+    *((Rewriter, name) for name in ("_results", "_project", "_returned")),
+    *((in_place, name) for name in ("rewrite", "_call")),
+    (torch.fx.Graph, "lint"),
+]
+
+
+@pytest.mark.parametrize(("owner", "name"), STEPS, ids=[name for _, name in STEPS])
+def test_a_fault_in_any_step_leaves_random_graphs_as_they_were(
+    owner: Any, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the step and after it, at its first, second, ... time."""
+    real, failed = getattr(owner, name), 0
+    for seed in range(400):
+        if failed > 8 or (seed >= 60 and failed):
+            break
+        graph = random_graph(seed)
+        gm = graph.copy()
+        before, moment = snapshot(gm), seed % 8
+        calls = iter(range(moment // 2))
+
+        def failing(*args: Any, calls: Any = calls, late: bool = moment % 2 == 1, **kwargs: Any) -> Any:
+            is_due = next(calls, None) is None
+            result = real(*args, **kwargs) if late or not is_due else None
+            if is_due:
+                raise RuntimeError("a planted fault")
+            return result
+
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, failing)
+            error = failure(gm)
+        if error is not None:
+            failed += 1
+            assert "a planted fault" in str(error) and snapshot(gm) == before
+            gm.graph.lint()
+            assert_equivalent(graph.gm, gm, graph.inputs)
+    assert failed > 0
 
 
 def failure(gm: GraphModule) -> RewriteError | None:

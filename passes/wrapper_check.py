@@ -1,0 +1,130 @@
+"""Whether a wrapper of a mutable operator is one: what it passes fits the operator, and its results too."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from . import _torch
+from .errors import GraphError
+from .schema import OpSchema, schema_of
+from .wellformed import at, no_value
+
+_VIEWS = (
+    ("slice_dim", "slice_start", "slice_end"),
+    ("size", "stride", "storage_offset"),
+)
+
+
+def check(node: Node) -> None:
+    """Check an ``auto_functionalized`` wrapper (v1 or v2) of an operator with a schema.
+
+    Raises:
+        GraphError: naming the node, and what does not fit.
+    """
+    schema = schema_of(node.args[0])
+    is_v2 = node.target is _torch.hop("auto_functionalized_v2")
+    if len(node.args) != 1:
+        raise _wrong(node, "one positional argument, the operator", f"{len(node.args)}")
+    _check_arguments(node, schema, set() if is_v2 else set(schema.mutable))
+    count = _check_bases(node, schema) if is_v2 else _check_mutated(node, schema)
+    value = node.meta.get("val")
+    if value is None:
+        raise no_value(node)
+    expected = max(1, len(schema.returns)) + count
+    if not isinstance(value, list | tuple) or len(value) != expected:
+        got = f"{len(value)}" if isinstance(value, list | tuple) else type(value).__name__
+        raise _wrong(node, f'{expected} results in meta["val"]', got)
+
+
+def is_taken_apart(node: Node) -> bool:
+    """Return whether a wrapper's results are only taken out one by one, by their positions."""
+    count = len(node.meta["val"])
+    return all(
+        user.target is operator.getitem
+        and len(user.args) == 2
+        and type(user.args[1]) is int
+        and 0 <= user.args[1] < count
+        for user in node.users
+    )
+
+
+def _wrong(node: Node, expected: str, got: str) -> GraphError:
+    return GraphError(f"expected {expected}, got {got}, in {at(node)} of {node.args[0]}")
+
+
+def _check_arguments(node: Node, schema: OpSchema, more: set[str]) -> None:
+    """Check that every argument that the operator needs is there, and no unknown one."""
+    given: Any = node.args[0]
+    for argument in given._schema.arguments:
+        name = argument.name
+        needed = name in more or name not in schema.mutable
+        if needed and name not in node.kwargs and not argument.has_default_value():
+            raise _wrong(node, f"the argument {name!r}", "none")
+    if node.target is _torch.hop("auto_functionalized_v2"):
+        return
+    for name in node.kwargs:
+        if name not in schema.names:
+            raise _wrong(node, f"arguments {', '.join(schema.names)}", repr(name))
+
+
+def _check_mutated(node: Node, schema: OpSchema) -> int:
+    for name in schema.mutable:
+        value = node.kwargs.get(name)
+        items = value if isinstance(value, list | tuple) else [value]
+        for item in items:
+            if item is not None and not _is_tensor(item):
+                raise _wrong(node, f"a tensor for {name!r}", repr(item))
+    return len(schema.mutable)
+
+
+def _check_bases(node: Node, schema: OpSchema) -> int:
+    bases = node.kwargs.get("_all_bases")
+    if not isinstance(bases, list | tuple) or not all(map(_is_tensor, bases)):
+        raise _wrong(node, "a list of tensors as _all_bases", repr(bases))
+    for name in schema.mutable:
+        length = node.kwargs.get(f"_{name}_length", 0)
+        if f"_{name}_length" not in node.kwargs:
+            _check_base(node, f"_{name}", len(bases))
+        elif length is not None and (type(length) is not int or length < 0):
+            raise _wrong(node, f"a number as _{name}_length", repr(length))
+        else:
+            for i in range(length or 0):
+                _check_base(node, f"_{name}_{i}", len(bases))
+    return len(bases)
+
+
+def _check_base(node: Node, prefix: str, count: int) -> None:
+    """Check how one argument is made from its base."""
+    index = node.kwargs.get(f"{prefix}_base_index", "none")
+    if index is None:
+        return
+    if type(index) is not int or not 0 <= index < count:
+        raise _wrong(node, f"a number below {count} as {prefix}_base_index", repr(index))
+    base = node.kwargs["_all_bases"][index]  # type: ignore[index]
+    rank = base.meta["val"].dim()  # type: ignore[union-attr]
+    for keys in _VIEWS:
+        found = [k for k in keys if f"{prefix}_{k}" in node.kwargs]
+        if found and len(found) < len(keys):
+            missing = next(k for k in keys if k not in found)
+            raise _wrong(node, f"the argument {prefix}_{missing}", "none")
+        for key in found:
+            value = node.kwargs[f"{prefix}_{key}"]
+            items = value if key in ("size", "stride") and isinstance(value, list | tuple) else [value]
+            if not all(map(_is_number, items)):
+                raise _wrong(node, f"numbers as {prefix}_{key}", repr(value))
+    dim = node.kwargs.get(f"{prefix}_slice_dim", 0)
+    if f"{prefix}_slice_dim" in node.kwargs and (type(dim) is not int or not 0 <= dim < rank):
+        raise _wrong(node, f"a dimension of the base as {prefix}_slice_dim", repr(dim))
+
+
+def _is_number(value: Any) -> bool:
+    number = value.meta.get("val") if isinstance(value, Node) else value
+    return isinstance(number, int | torch.SymInt) and not isinstance(number, bool)
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, Node) and isinstance(value.meta.get("val"), torch.Tensor)

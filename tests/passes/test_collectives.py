@@ -1,0 +1,136 @@
+"""Collectives without a process group: they work at their wait, so what happens before it must not matter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch.fx import GraphModule
+
+from pytest_reinplace.passes import Reason, adversary, analyze, reinplace
+from pytest_reinplace.passes._torch import collective
+from pytest_reinplace.passes.collectives import InFlight, is_imitated
+from pytest_reinplace.passes.execution import RunError, cloned, run
+from pytest_reinplace.passes.graph_builder import GraphBuilder
+from pytest_reinplace.passes.verify import EquivalenceError, assert_equivalent
+
+aten = torch.ops.aten
+
+pytestmark = pytest.mark.skipif(not torch.distributed.is_available(), reason="torch without distributed")
+
+
+def overlapped(*, waits_first: bool) -> tuple[GraphModule, list[Any]]:
+    """Reduce a value, and write over it before or after the wait."""
+    builder = GraphBuilder()
+    x = builder.placeholder(torch.arange(8))
+    value = builder.call(aten.neg.default, x)
+    started = builder.call(collective("all_reduce"), value, "sum", "group")
+    if waits_first:
+        done = builder.call(collective("wait_tensor"), started)
+    new = builder.v1(adversary.operator("bump"), x=value)[-1]
+    if not waits_first:
+        done = builder.call(collective("wait_tensor"), started)
+    return builder.finished([done, new]), builder.inputs
+
+
+@pytest.mark.parametrize("waits_first", [True, False])
+def test_bytes_are_in_use_until_the_wait(waits_first: bool) -> None:
+    gm, inputs = overlapped(waits_first=waits_first)
+    reasons = [o.reason for o in analyze(gm).outcomes if o.label == "reinplace_adversary::bump.x"]
+    assert reasons == ([None] if waits_first else [Reason.IN_FLIGHT])
+    reinplace(gm)
+    assert_equivalent(overlapped(waits_first=waits_first)[0], gm, inputs)
+
+
+def test_a_write_before_the_wait_shows() -> None:
+    """What the pass refuses, done by hand: the oracle's execution tells the difference."""
+    for waits_first in (True, False):
+        gm, inputs = overlapped(waits_first=waits_first)
+        specification, _ = overlapped(waits_first=waits_first)
+        node = next(n for n in gm.graph.nodes if "auto_functionalized" in str(n.target))
+        node.meta["only_clone_these_tensors"] = []
+        if waits_first:
+            assert_equivalent(specification, gm, inputs)
+        else:
+            with pytest.raises(EquivalenceError, match="output 0"):
+                assert_equivalent(specification, gm, inputs)
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "shape"),
+    [
+        ("all_reduce", ("sum", "g"), (4, 3)),
+        ("broadcast", (0, "g"), (4, 3)),
+        ("all_gather_into_tensor", (3, "g"), (12, 3)),
+        ("reduce_scatter_tensor", ("sum", 2, "g"), (2, 3)),
+    ],
+)
+def test_the_result_lands_at_the_wait(name: str, more: tuple[Any, ...], shape: tuple[int, ...]) -> None:
+    flight, x = InFlight(), torch.arange(12).reshape(4, 3)
+    result = flight.call(collective(name), (x, *more), {})
+    early = result.clone()
+    x.add_(1)  # what a wrong pass would do
+    late = flight.call(collective("wait_tensor"), (result,), {})
+    assert late is result and result.shape == shape and not torch.equal(early, late)
+    again = InFlight()
+    other = again.call(collective(name), (x, *more), {})
+    assert torch.equal(again.call(collective("wait_tensor"), (other,), {}), late)
+    assert flight.call(collective("wait_tensor"), (result,), {}) is result  # a second wait changes nothing
+
+
+def test_in_place_it_owns_the_bytes_until_the_wait() -> None:
+    flight, x = InFlight(), torch.arange(6)
+    wanted = InFlight()
+    expected = wanted.call(collective("all_reduce"), (x.clone(), "sum", "g"), {})
+    wanted.call(collective("wait_tensor"), (expected,), {})
+    before = x.clone()
+    result = flight.call(collective("all_reduce_"), (x, "sum", "g"), {})
+    assert result is x and not torch.equal(x, before)
+    flight.call(collective("wait_tensor"), (x,), {})
+    assert torch.equal(x, expected)
+
+
+def test_lists_and_results_that_are_given() -> None:
+    flight = InFlight()
+    one, two = torch.arange(4), torch.ones(2, 2, dtype=torch.int64)
+    for result in flight.call(collective("all_reduce_coalesced"), ([one, two], "sum", "g"), {}):
+        flight.call(collective("wait_tensor"), (result,), {})
+        assert result.shape in (one.shape, two.shape)
+    out = torch.zeros(8, dtype=torch.int64)
+    gathered = collective("all_gather_into_tensor_out")
+    assert flight.call(gathered, (one, 2, "g"), {"out": out}) is out
+    flight.call(collective("wait_tensor"), (out,), {})
+    assert torch.equal(out[:4], one)
+
+
+def test_what_cannot_be_imitated_is_named() -> None:
+    builder = GraphBuilder()
+    x = builder.placeholder(torch.arange(4))
+    done = builder.call(collective("all_to_all_single"), x, [2, 2], [2, 2], "g")
+    gm = builder.finished([done])
+    with pytest.raises(RunError, match="expected one of the collectives all_reduce, "):
+        run(gm, cloned(builder.inputs))
+
+
+def test_only_collectives_are_imitated() -> None:
+    assert is_imitated(collective("all_reduce")) and is_imitated(collective("wait_tensor"))
+    assert not is_imitated(aten.neg.default) and not is_imitated(print)
+
+
+def test_the_wait_stays_although_nobody_uses_its_result() -> None:
+    """In place, the copy back into the input is gone, and with it the only user of the wait."""
+
+    def make() -> tuple[GraphModule, list[Any]]:
+        builder = GraphBuilder()
+        x = builder.placeholder(torch.arange(6))
+        started = builder.call(collective("all_reduce"), x, "sum", "group")
+        done = builder.call(collective("wait_tensor"), started)
+        builder.call(aten.copy_.default, x, done)
+        other = builder.call(aten.full.default, [2], 1)
+        return builder.finished([other]), builder.inputs
+
+    gm, inputs = make()
+    assert reinplace(gm).clones == []
+    assert collective("wait_tensor") in [n.target for n in gm.graph.nodes]
+    assert_equivalent(make()[0], gm, inputs)
