@@ -13,15 +13,15 @@ import torch
 from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 
-from . import _torch, declared, in_place, scatter, wrapper
+from . import _torch, declared, in_place, scatter, wrapper, wrapper_rewrite
 from .candidate import Candidate, Kind
 from .collectives import is_collective
 from .decision import Decision
-from .emit import Emitter, eager_values
+from .emit import Emitter
 from .errors import RewriteError
 from .place import Place, Storage
 from .relayout import is_aligned
-from .schema import is_operator, returns_only_none, schema_of, target_name
+from .schema import is_operator, schema_of, target_name
 from .snapshot import Snapshot
 from .source import where
 
@@ -132,7 +132,7 @@ class Rewriter:
     def _check_unmoved(self, node: Node) -> None:
         """See that a wrapper which stays functional finds its operands at offsets that it can keep."""
         for _, place in self.model.operands(node.kwargs):
-            moved = self._moved(place) * place.value.element_size()
+            moved = self.moved(place) * place.value.element_size()
             if moved and (scatter.is_absolute(node) or not is_aligned(moved)):
                 raise ValueError(f"{node.name} stays, and its operand begins elsewhere now")
 
@@ -152,14 +152,14 @@ class Rewriter:
             return
         if not is_operator(node.target) or not schema_of(node.target).view:
             return
-        moved = self._moved(self.model.place(node)) if scatter.is_absolute(node) else 0
+        moved = self.moved(self.model.place(node)) if scatter.is_absolute(node) else 0
         if moved:
             node.args = (*node.args[:3], self.emitter.plus(node, node.args[3], moved))
         if not node.meta.get("unbacked_bindings"):
             node.meta["val"] = self.emitter.value(node)
             self.stale.update(node.users)
 
-    def _moved(self, place: Place | None) -> int:
+    def moved(self, place: Place | None) -> int:
         """Return by how many items a storage's bytes moved when it joined its buffer."""
         if place is None:
             return 0
@@ -186,11 +186,11 @@ class Rewriter:
             self._copy_operand(node, operand)
         kind = candidates[0].kind
         if kind is Kind.AUTO_V1:
-            self._auto_v1(node, candidates)
+            wrapper_rewrite.auto_v1(self, node, candidates)
         elif kind is Kind.AUTO_V2:
-            self._auto_v2(node, candidates)
+            wrapper_rewrite.auto_v2(self, node, candidates)
         elif kind is Kind.TRITON:
-            self._triton(node, candidates)
+            wrapper_rewrite.triton(self, node, candidates)
         elif kind is Kind.IN_PLACE:
             in_place.rewrite(self, node, candidates)
         elif self.decision.accepted(candidates[0]):
@@ -227,7 +227,7 @@ class Rewriter:
             node = self.replaced[node]
         return node
 
-    def _operand(self, node: Node, candidate: Candidate, current: Node) -> Node:
+    def operand(self, node: Node, candidate: Candidate, current: Node) -> Node:
         """Return what the mutable call writes into: the operand itself or a clone of it."""
         if self.decision.accepted(candidate):
             return current
@@ -245,123 +245,6 @@ class Rewriter:
             moved = copy.meta["val"].storage_offset() - was.storage_offset()
             self.rebased[candidate.result] = int(moved) * was.element_size()
         return copy
-
-    # -- wrappers ------------------------------------------------------------------------------
-
-    def _auto_v1(self, node: Node, candidates: list[Candidate]) -> None:
-        op: Any = node.args[0]
-        by_name: dict[str, Any] = dict(node.kwargs)
-        for candidate in candidates:
-            slot: Any = candidate.slot
-            name, item = slot if isinstance(slot, tuple) else (slot, None)
-            if item is None:
-                by_name[name] = self._operand(node, candidate, by_name[name])
-            else:
-                items = list(by_name[name])
-                items[item] = self._operand(node, candidate, items[item])
-                by_name[name] = items
-        call = self.emitter.mutable_op(node, op, by_name, eager_values(node))
-        first = wrapper.first_result(node)
-        written = {first + i: by_name[n] for i, n in enumerate(schema_of(op).mutable)}
-        self._results(node, call, written, first)
-
-    def _auto_v2(self, node: Node, candidates: list[Candidate]) -> None:
-        op: Any = node.args[0]
-        bases: list[Any] = list(node.kwargs["_all_bases"])  # type: ignore[arg-type]
-        moved = [0] * len(bases)
-        for candidate in candidates:
-            i = int(candidate.slot)  # type: ignore[arg-type]
-            old = candidate.operand.value
-            if self.decision.accepted(candidate):
-                moved[i] = self._moved(candidate.operand)
-            else:
-                bases[i] = self.cloned(node, candidate, bases[i], old)
-                moved[i] = bases[i].meta["val"].storage_offset() - old.storage_offset()
-        eager = eager_values(node)
-        by_name: dict[str, Any] = {}
-        views = wrapper.base_views(node)
-        names = schema_of(op).names
-        for name in names:
-            mine = [v for v in views if v.name == name]
-            made = [None if v.base is None else self._based(node, bases, v, moved) for v in mine]
-            if f"_{name}_length" in node.kwargs:
-                by_name[name] = None if node.kwargs[f"_{name}_length"] is None else made
-            elif mine:
-                by_name[name] = made[0]
-            elif name in node.kwargs:
-                by_name[name] = node.kwargs[name]
-        if eager is not None:
-            eager = {**eager, **self._eager_views(node, eager, views)}
-        call = self.emitter.mutable_op(node, op, by_name, eager)
-        first = wrapper.first_result(node)
-        self._results(node, call, {first + i: base for i, base in enumerate(bases)}, first)
-
-    def _based(self, node: Node, bases: list[Any], view: wrapper.BaseView, moved: list[int]) -> Node:
-        assert view.base is not None
-        return self.emitter.base_view(node, bases[view.base], view, moved[view.base])
-
-    def _eager_views(
-        self, node: Node, eager: dict[str, Any], views: list[wrapper.BaseView]
-    ) -> dict[str, Any]:
-        """Return the eager values of the mutated arguments of a v2 wrapper."""
-        values: dict[str, Any] = {}
-        for view in views:
-            value = None if view.base is None else eager["_all_bases"][view.base]
-            if value is not None and view.form != "base":
-                data = map_arg(view.data, lambda n: n.meta["val"])
-                target = aten.slice.Tensor if view.form == "slice" else aten.as_strided.default
-                value = _torch.run_fake(self.model.fake_mode, target, (value, *data), {})
-            if view.item is None:
-                values[view.name] = value
-            else:
-                values.setdefault(view.name, []).append(value)
-        for name in schema_of(node.args[0]).mutable:
-            if node.kwargs.get(f"_{name}_length", 0) is None:
-                values[name] = None
-        return values
-
-    def _triton(self, node: Node, candidates: list[Candidate]) -> None:
-        inner: dict[str, Any] = dict(node.kwargs["kwargs"])  # type: ignore[arg-type]
-        for candidate in candidates:
-            name = str(candidate.slot)
-            inner[name] = self._operand(node, candidate, inner[name])
-        kwargs = {k: v for k, v in node.kwargs.items() if k != "tensors_to_clone"}
-        mutation = _torch.hop("triton_kernel_wrapper_mutation")
-        call = self.emitter.call(node, mutation, (), {**kwargs, "kwargs": inner})
-        call.meta["val"] = None
-        eager = eager_values(node)
-        if eager is not None:
-            eager.pop("tensors_to_clone", None)
-            call.meta["eager_input_vals"] = ((), eager)
-        self._results(node, call, {name: inner[name] for name in inner}, 0)
-
-    def _results(self, node: Node, call: Node, written: dict[Any, Any], first: int) -> None:
-        """Give the users of a wrapper's results what the mutable call leaves behind."""
-        op: Any = node.args[0] if node.args else None
-        val: Any = node.meta.get("val")
-        if op is not None:
-            several = len(schema_of(op).returns) > 1
-            call.meta["val"] = tuple(val[:first]) if several else None if returns_only_none(op) else val[0]
-        for user in list(node.users):
-            key = user.args[1]
-            if key in written:
-                self._project(user, written[key])
-            elif op is not None and len(schema_of(op).returns) > 1:
-                item = self.emitter.call(user, operator.getitem, (call, key))
-                item.meta["val"] = val[key]
-                self.replace(user, item)
-            else:
-                self.replace(user, call)
-        self.dead.append(node)
-
-    def _project(self, user: Node, value: Any) -> None:
-        """Replace a getitem on the wrapper by the tensor, or by the list's elements, that was written."""
-        if isinstance(value, Node):
-            self.replace(user, value)
-            return
-        for item in list(user.users) if value is not None else ():
-            self.replace(item, value[item.args[1]])
-        self.dead.append(user)
 
     # -- functional operators ------------------------------------------------------------------
 
@@ -383,7 +266,7 @@ class Rewriter:
         if scatter.is_absolute(node):
             accepted = self.decision.accepted(candidate)
             place = candidate.operand if accepted else self.model.place(node)
-            moved = self._moved(place)
+            moved = self.moved(place)
             if moved:
                 args[2] = self.emitter.plus(node, args[2], moved)
         kwargs = {k: v for k, v in node.kwargs.items() if k != "src"}

@@ -12,7 +12,6 @@ import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
@@ -21,6 +20,7 @@ from . import _torch
 from .collectives import InFlight, is_imitated
 from .equivalence import Effects, difference, effects
 from .execution import address, attributes, cloned, leaves
+from .same_bytes import copy_of, equal, overlap, same_bytes, same_strides
 from .slots import (
     INDEX_PUTS,
     SCATTERS,
@@ -124,52 +124,6 @@ class Simulation:
         return sum(c.nbytes for c in copied) + self.conversions + run.written_back + shares[0]
 
 
-def copy_of(tensor: torch.Tensor) -> torch.Tensor:
-    """Copy a tensor with its strides, its offset and the bytes between its elements."""
-    return cloned([tensor])[0]  # type: ignore[no-any-return]
-
-
-def _equal(one: Any, two: Any) -> bool:
-    if not isinstance(one, torch.Tensor) or not isinstance(two, torch.Tensor):
-        return bool(one == two)
-    if one.is_floating_point():
-        return bool(torch.allclose(one, two, 0, 0, equal_nan=True))
-    return bool(torch.equal(one, two))
-
-
-def _overlap(one: torch.Tensor, two: torch.Tensor) -> bool:
-    if address(one) != address(two) or not one.numel() or not two.numel():
-        return False
-    return bool(np.shares_memory(_array(one), _array(two)))
-
-
-def _array(tensor: torch.Tensor) -> Any:
-    """Return the tensor's bytes as an array that is only asked where it lies, on whatever device."""
-    return np.asarray(_Placed(tensor))
-
-
-class _Placed:
-    def __init__(self, tensor: torch.Tensor) -> None:
-        item = tensor.element_size()
-        self.__array_interface__ = {
-            "version": 3,
-            "typestr": "|u1",
-            "data": (tensor.data_ptr(), False),
-            "shape": (*tensor.shape, item),
-            "strides": (*(s * item for s in tensor.stride()), 1),
-        }
-
-
-def _same_bytes(one: torch.Tensor, two: torch.Tensor) -> bool:
-    alike = one.dtype == two.dtype and one.shape == two.shape and one.data_ptr() == two.data_ptr()
-    pairs = zip(one.stride(), two.stride(), one.shape, strict=False)
-    return alike and all(a == b or n == 1 for a, b, n in pairs)
-
-
-def _same_strides(one: torch.Tensor, two: torch.Tensor) -> bool:
-    return all(n <= 1 or a == b for n, a, b in zip(one.shape, one.stride(), two.stride(), strict=True))
-
-
 class _Run:
     """One execution with one set of copies."""
 
@@ -222,7 +176,7 @@ class _Run:
             raise Illegal(node) from None
         if not self._is_view(node):
             pairs = zip(leaves(self.spec[node]), leaves(value), strict=True)
-            if not all(_equal(was, now) for (_, was), (_, now) in pairs):
+            if not all(equal(was, now) for (_, was), (_, now) in pairs):
                 raise Illegal(node)
         if any(not torch.equal(t, before) for t, before in self.kept):
             raise Illegal(node)
@@ -233,7 +187,7 @@ class _Run:
         if str(node.target).startswith(("aten.", "prims.", "<built-in function getitem")):
             return True
         pairs = ((self.spec[n], self.env[n]) for n in node.all_input_nodes)
-        return all(_same_strides(was, now) for was, now in pairs if isinstance(was, torch.Tensor))
+        return all(same_strides(was, now) for was, now in pairs if isinstance(was, torch.Tensor))
 
     def _is_view(self, node: Node) -> bool:
         """Return whether a node hands on bytes that others made, which nobody need read now."""
@@ -278,9 +232,9 @@ class _Run:
         return look_up
 
     def _write_back(self, into: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-        if _same_bytes(into, value):
+        if same_bytes(into, value):
             return into
-        if _overlap(into, value):
+        if overlap(into, value):
             raise Illegal
         self.written_back += nbytes(into)
         return into.copy_(value)
@@ -306,7 +260,7 @@ class _Run:
             return node.target(*args, **kwargs)  # type: ignore[no-any-return, operator]
         if node.target in INDEX_PUTS:
             read = [v for _, v in leaves(args[1:]) if isinstance(v, torch.Tensor)]
-            if any(_overlap(base, value) for value in read):
+            if any(overlap(base, value) for value in read):
                 raise Illegal
             return base.index_put_(*args[1:], **kwargs)
         if copied:
@@ -319,9 +273,9 @@ class _Run:
         if node.target is aten.as_strided_scatter.default and len(where) > 2 and where[2] is not None:
             where[2] += base.storage_offset() - self.spec[node.args[0]].storage_offset()  # type: ignore[index]
         view = SCATTERS[node.target](base, *where, **kwargs)  # type: ignore[index]
-        if _same_bytes(view, source):
+        if same_bytes(view, source):
             return
-        if _overlap(view, source):
+        if overlap(view, source):
             raise Illegal
         view.copy_(source)
 

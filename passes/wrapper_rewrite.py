@@ -1,0 +1,147 @@
+"""Rewriting wrappers of mutable operators to the operators themselves: v1, v2 and Triton kernels."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.fx import Node
+from torch.fx.node import map_arg
+
+from . import _torch, wrapper
+from .candidate import Candidate
+from .emit import eager_values
+from .schema import returns_only_none, schema_of
+
+if TYPE_CHECKING:
+    from .rewrite import Rewriter
+
+aten = torch.ops.aten
+
+
+def auto_v1(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None:
+    """Replace a v1 wrapper by its operator, on the operands or on clones of them."""
+    op: Any = node.args[0]
+    by_name: dict[str, Any] = dict(node.kwargs)
+    for candidate in candidates:
+        slot: Any = candidate.slot
+        name, item = slot if isinstance(slot, tuple) else (slot, None)
+        if item is None:
+            by_name[name] = rewriter.operand(node, candidate, by_name[name])
+        else:
+            items = list(by_name[name])
+            items[item] = rewriter.operand(node, candidate, items[item])
+            by_name[name] = items
+    call = rewriter.emitter.mutable_op(node, op, by_name, eager_values(node))
+    first = wrapper.first_result(node)
+    written = {first + i: by_name[n] for i, n in enumerate(schema_of(op).mutable)}
+    _results(rewriter, node, call, written, first)
+
+
+def auto_v2(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None:
+    """Replace a v2 wrapper by its operator, on views of the bases or of clones of them."""
+    op: Any = node.args[0]
+    bases: list[Any] = list(node.kwargs["_all_bases"])  # type: ignore[arg-type]
+    moved = [0] * len(bases)
+    for candidate in candidates:
+        i = int(candidate.slot)  # type: ignore[arg-type]
+        old = candidate.operand.value
+        if rewriter.decision.accepted(candidate):
+            moved[i] = rewriter.moved(candidate.operand)
+        else:
+            bases[i] = rewriter.cloned(node, candidate, bases[i], old)
+            moved[i] = bases[i].meta["val"].storage_offset() - old.storage_offset()
+    eager = eager_values(node)
+    by_name: dict[str, Any] = {}
+    views = wrapper.base_views(node)
+    names = schema_of(op).names
+    for name in names:
+        mine = [v for v in views if v.name == name]
+        made = [None if v.base is None else _based(rewriter, node, bases, v, moved) for v in mine]
+        if f"_{name}_length" in node.kwargs:
+            by_name[name] = None if node.kwargs[f"_{name}_length"] is None else made
+        elif mine:
+            by_name[name] = made[0]
+        elif name in node.kwargs:
+            by_name[name] = node.kwargs[name]
+    if eager is not None:
+        eager = {**eager, **_eager_views(rewriter, node, eager, views)}
+    call = rewriter.emitter.mutable_op(node, op, by_name, eager)
+    first = wrapper.first_result(node)
+    _results(rewriter, node, call, {first + i: base for i, base in enumerate(bases)}, first)
+
+
+def _based(
+    rewriter: Rewriter, node: Node, bases: list[Any], view: wrapper.BaseView, moved: list[int]
+) -> Node:
+    assert view.base is not None
+    return rewriter.emitter.base_view(node, bases[view.base], view, moved[view.base])
+
+
+def _eager_views(
+    rewriter: Rewriter, node: Node, eager: dict[str, Any], views: list[wrapper.BaseView]
+) -> dict[str, Any]:
+    """Return the eager values of the mutated arguments of a v2 wrapper."""
+    values: dict[str, Any] = {}
+    for view in views:
+        value = None if view.base is None else eager["_all_bases"][view.base]
+        if value is not None and view.form != "base":
+            data = map_arg(view.data, lambda n: n.meta["val"])
+            target = aten.slice.Tensor if view.form == "slice" else aten.as_strided.default
+            value = _torch.run_fake(rewriter.model.fake_mode, target, (value, *data), {})
+        if view.item is None:
+            values[view.name] = value
+        else:
+            values.setdefault(view.name, []).append(value)
+    for name in schema_of(node.args[0]).mutable:
+        if node.kwargs.get(f"_{name}_length", 0) is None:
+            values[name] = None
+    return values
+
+
+def triton(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None:
+    """Replace a functional kernel launch by the launch itself, on the operands or on clones of them."""
+    inner: dict[str, Any] = dict(node.kwargs["kwargs"])  # type: ignore[arg-type]
+    for candidate in candidates:
+        name = str(candidate.slot)
+        inner[name] = rewriter.operand(node, candidate, inner[name])
+    kwargs = {k: v for k, v in node.kwargs.items() if k != "tensors_to_clone"}
+    mutation = _torch.hop("triton_kernel_wrapper_mutation")
+    call = rewriter.emitter.call(node, mutation, (), {**kwargs, "kwargs": inner})
+    call.meta["val"] = None
+    eager = eager_values(node)
+    if eager is not None:
+        eager.pop("tensors_to_clone", None)
+        call.meta["eager_input_vals"] = ((), eager)
+    _results(rewriter, node, call, {name: inner[name] for name in inner}, 0)
+
+
+def _results(rewriter: Rewriter, node: Node, call: Node, written: dict[Any, Any], first: int) -> None:
+    """Give the users of a wrapper's results what the mutable call leaves behind."""
+    op: Any = node.args[0] if node.args else None
+    val: Any = node.meta.get("val")
+    if op is not None:
+        several = len(schema_of(op).returns) > 1
+        call.meta["val"] = tuple(val[:first]) if several else None if returns_only_none(op) else val[0]
+    for user in list(node.users):
+        key = user.args[1]
+        if key in written:
+            _project(rewriter, user, written[key])
+        elif op is not None and len(schema_of(op).returns) > 1:
+            item = rewriter.emitter.call(user, operator.getitem, (call, key))
+            item.meta["val"] = val[key]
+            rewriter.replace(user, item)
+        else:
+            rewriter.replace(user, call)
+    rewriter.dead.append(node)
+
+
+def _project(rewriter: Rewriter, user: Node, value: Any) -> None:
+    """Replace a getitem on the wrapper by the tensor, or by the list's elements, that was written."""
+    if isinstance(value, Node):
+        rewriter.replace(user, value)
+        return
+    for item in list(user.users) if value is not None else ():
+        rewriter.replace(item, value[item.args[1]])
+    rewriter.dead.append(user)
