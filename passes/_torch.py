@@ -55,6 +55,23 @@ def slices_count_from_storage() -> bool:
     return bool(encode(base, base[1:3]) == (0, 5, 7))
 
 
+@functools.cache
+def scan_runs_each_step_once() -> bool:
+    """Return whether an eager scan runs its body once for each element.
+
+    Older ones run it on the first element once more, to learn the shapes of the results.
+    """
+    generic_scan = private("torch._higher_order_ops.scan", "generic_scan")
+    runs: list[int] = []
+
+    def body(carry: torch.Tensor, x: torch.Tensor) -> list[torch.Tensor]:
+        runs.append(1)
+        return [carry + x, x.clone()]
+
+    generic_scan(body, [torch.zeros(1)], [torch.zeros(2, 1)])
+    return len(runs) == 2
+
+
 def inductor_reinplacing(graph: Any) -> None:
     """Run the core of Inductor's own reinplacing on a graph."""
     with dispatching():

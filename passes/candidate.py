@@ -22,6 +22,7 @@ class Kind(enum.Enum):
     SCATTER = enum.auto()
     CLONE = enum.auto()
     COPY = enum.auto()
+    CALL = enum.auto()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from torch.fx import Node
 
@@ -15,10 +15,10 @@ from .schema import target_name
 from .source import where
 
 
-def describe(decision: Decision) -> Report:
-    """Return one outcome per candidate, in graph order."""
+def describe(decision: Decision, inside: Mapping[Node, tuple[Outcome, ...]] | None = None) -> Report:
+    """Return one outcome per candidate, in graph order; those ``inside`` a call stand before its own."""
     model = decision.model
-    found: list[tuple[int, Outcome]] = []
+    found = [(model.order[node], o) for node, outcomes in (inside or {}).items() for o in outcomes]
     for candidate in model.candidates:
         found.extend((candidate.time, o) for o in _outcomes(decision, candidate))
     for index, name, node in decision.copied:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from . import _torch, kinds
+from . import _torch, kinds, subgraph_call
 from .candidate import Candidate
 from .errors import GraphError
 from .place import END, Place, Read, Storage, Value, Write, mapped, places, reads_alike
@@ -23,13 +23,14 @@ from .region import Geometry, Region, Size, as_size
 from .scatter import is_absolute
 from .schema import arguments, is_lowered_view, is_operator, schema_of, target_name, tensors
 from .source import where
+from .subgraph_call import Calls
+from .summary import Summaries
 
 _SYMBOLIC_MODULES = ("_operator", "math", "builtins", "torch", "torch.fx.experimental.symbolic_shapes")
 
 # Higher-order operators that torch only builds when no output shares storage with an input and nothing
-# is mutated inside: their operands are read, their results are never written (no summary is made yet).
+# is mutated inside: their operands are read, their results are never written.
 _PURE_HOPS = (
-    *("cond", "while_loop", "scan", "map_impl", "associative_scan", "invoke_subgraph", "flex_attention"),
     *("flex_attention_backward", "run_and_save_rng_state", "run_with_rng_state", "strict_mode"),
     *("graphsafe_run_with_rng_state", "inductor_compiled_code"),
 )
@@ -43,15 +44,24 @@ class Model:
         lowered: whether Inductor will lower the rewritten graph; then bytes that it cannot follow
             through a view are not written.
         aside: wrappers that stay functional.
+        calls: what is known about calls of subgraphs; by default what their summaries say.
 
     Raises:
         GraphError: a tensor node without ``meta["val"]``, or a graph that already mutates something
             other than ``copy_`` into an input.
     """
 
-    def __init__(self, graph: Graph, *, lowered: bool = False, aside: frozenset[Node] = frozenset()) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        *,
+        lowered: bool = False,
+        aside: frozenset[Node] = frozenset(),
+        calls: Calls | None = None,
+    ) -> None:
         self.graph = graph
         self.aside = aside
+        self.calls = calls or Calls(Summaries(lowered=lowered))
         self.lowered = lowered
         self.order: dict[Node, int] = {node: i for i, node in enumerate(graph.nodes)}
         self.values: dict[Node, Value] = {}
@@ -140,7 +150,7 @@ class Model:
             self._visit_getitem(node)
         elif node.op == "call_function" and is_operator(node.target):
             self._visit_operator(node)
-        elif not kinds.visit_wrapper(self, node):
+        elif not (kinds.visit_wrapper(self, node) or subgraph_call.visit(self, node)):
             self._visit_unknown(node)
 
     def _visit_input(self, node: Node) -> None:

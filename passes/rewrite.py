@@ -13,7 +13,7 @@ import torch
 from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 
-from . import _torch, scatter, wrapper
+from . import _torch, scatter, subgraph_call, wrapper
 from .candidate import Candidate, Kind
 from .decide import Decision
 from .emit import Emitter, eager_values
@@ -153,6 +153,8 @@ class _Rewriter:
             self._auto_v2(node, candidates)
         elif kind is Kind.TRITON:
             self._triton(node, candidates)
+        elif kind is Kind.CALL:
+            subgraph_call.carry_out(self.model.calls, candidates, self._operand, self._replace)
         elif self.decision.accepted(candidates[0]):
             self._functional(node, candidates[0])
         elif kind is Kind.SCATTER and self.model.absolute:
@@ -178,6 +180,8 @@ class _Rewriter:
             written: Any = node.kwargs["tensors_to_clone"]
             read = {n: v if n in written else map_arg(v, swap) for n, v in inner.items()}
             node.kwargs = {**node.kwargs, "kwargs": read}
+        elif node in self.model.calls.ties:
+            node.args = subgraph_call.swapped(node, self.model.calls, current, copy)
         else:  # self is the first argument and stays
             node.args = (node.args[0], *map_arg(node.args[1:], swap))
 

@@ -65,7 +65,7 @@ class Before:
 
         from .passes import analyze
 
-        report = analyze(gm)
+        report = analyze(gm, nested=False)
         copies: dict[Node, Node] = {}
         Graph().graph_copy(gm.graph, copies)
         nodes = {node.name: copy for node, copy in copies.items()}
