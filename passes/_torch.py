@@ -89,6 +89,23 @@ def is_fallback(op: Any) -> bool:
     return bool(getattr(lowering, "_is_fallback_handler", False))
 
 
+@functools.cache
+def scan_runs_each_step_once() -> bool:
+    """Return whether an eager scan runs its body once for each element.
+
+    Older ones run it on the first element once more, to learn the shapes of the results.
+    """
+    generic_scan = private("torch._higher_order_ops.scan", "generic_scan")
+    runs: list[int] = []
+
+    def body(carry: torch.Tensor, x: torch.Tensor) -> list[torch.Tensor]:
+        runs.append(1)
+        return [carry + x, x.clone()]
+
+    generic_scan(body, [torch.zeros(1)], [torch.zeros(2, 1)])
+    return len(runs) == 2
+
+
 def inductor_reinplacing(graph: Any) -> None:
     """Run the core of Inductor's own reinplacing on a graph."""
     with dispatching():

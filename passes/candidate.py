@@ -23,6 +23,7 @@ class Kind(enum.Enum):
     CLONE = enum.auto()
     IN_PLACE = enum.auto()
     COPY = enum.auto()
+    CALL = enum.auto()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from torch.fx import Node
 
@@ -16,11 +16,11 @@ from .snapshot import Snapshot
 from .source import where
 
 
-def describe(decision: Decision) -> Report:
-    """Return one outcome per candidate, in graph order."""
+def describe(decision: Decision, inside: Mapping[Node, tuple[Outcome, ...]] | None = None) -> Report:
+    """Return one outcome per candidate, in graph order; those ``inside`` a call stand before its own."""
     model = decision.model
-    found: list[tuple[int, Outcome]] = []
     known = _Blockers()
+    found = [(model.order[node], o) for node, outcomes in (inside or {}).items() for o in outcomes]
     for candidate in model.candidates:
         found.extend((candidate.time, o) for o in _outcomes(decision, candidate, known))
     for index, name, node in decision.own_copies:
@@ -37,7 +37,7 @@ def describe(decision: Decision) -> Report:
     for node, nbytes in decision.returned.items():
         refusal = Refusal(Reason.ESCAPES, (node,))
         time = max(model.order.values())
-        found.append((time, _outcome("output", node.name, node, nbytes, refusal)))
+        found.append((time, _outcome("output", node.name, node, nbytes, refusal, added=True)))
     return Report(tuple(outcome for _, outcome in sorted(found, key=lambda pair: pair[0])))
 
 
@@ -61,7 +61,14 @@ class _Blockers(dict[Node, Blocker]):
 
 
 def _outcome(
-    op: str, arg: str, node: Node, nbytes: int, refusal: Refusal | None, known: _Blockers | None = None
+    op: str,
+    arg: str,
+    node: Node,
+    nbytes: int,
+    refusal: Refusal | None,
+    known: _Blockers | None = None,
+    *,
+    added: bool = False,
 ) -> Outcome:
     known = _Blockers() if known is None else known
     return Outcome(
@@ -75,6 +82,7 @@ def _outcome(
         blockers=tuple(known[n] for n in refusal.blockers) if refusal else (),
         source=where(node),
         hint=refusal.reason.hint if refusal else "",
+        added=added,
     )
 
 
@@ -89,9 +97,8 @@ def _copied(decision: Decision, index: int, name: str, node: Node) -> Outcome:
     candidate, model = decision.model.candidates[index], decision.model
     place = model.place(node)
     size = model.nbytes(place.region) if place else 0
-    return _outcome(
-        candidate.labels[0][0], name, candidate.node, size, Refusal(Reason.SAME_NODE, (candidate.node,))
-    )
+    refusal = Refusal(Reason.SAME_NODE, (candidate.node,))
+    return _outcome(candidate.labels[0][0], name, candidate.node, size, refusal, added=True)
 
 
 def _kept(decision: Decision, snapshot: Snapshot) -> Outcome:
@@ -103,7 +110,7 @@ def _kept(decision: Decision, snapshot: Snapshot) -> Outcome:
         named = arguments(reader) if is_operator(reader.target) else reader.kwargs.items()
         arg = next((name for name, value in named if value is snapshot.operand), arg)
     refusal = Refusal(Reason.STILL_READ, (candidate.node,))
-    return _outcome(op, arg, candidate.node, snapshot.nbytes, refusal)
+    return _outcome(op, arg, candidate.node, snapshot.nbytes, refusal, added=True)
 
 
 def _epilogues(decision: Decision) -> Iterator[tuple[Write, Refusal]]:

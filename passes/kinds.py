@@ -64,16 +64,13 @@ def visit_candidate(model: Model, node: Node) -> bool:
     return functional_op.visit(model, node)
 
 
-def _unsupported(model: Model, node: Node, op: Any) -> None:
-    """Leave a wrapper functional: it reads its operands, and its results are not understood."""
-    operands = model.operands((node.args, node.kwargs))
-    for _, place in operands:
+def _unsupported(model: Model, node: Node, name: str, mutated: dict[str, Any]) -> None:
+    """Leave a wrapper functional: it reads its operands, clones some, and its results are not understood."""
+    for _, place in model.operands((node.args, node.kwargs)):
         model.add_read(node, place)
     model.values[node] = model.fresh(node, node.meta.get("val"), opaque=True)
-    name = target_name(op)
-    mutable = schema_of(op).mutable if is_operator(op) else ("self",)
-    size = sum(model.nbytes(p.region) for _, p in model.operands(node.kwargs.get("_all_bases", ())))
-    model.unsupported.append((node, tuple((name, arg) for arg in mutable), size))
+    size = sum(model.nbytes(p.region) for v in mutated.values() for _, p in model.operands(v))
+    model.unsupported.append((node, tuple((name, arg) for arg in mutated), size))
 
 
 def _results(model: Model, node: Node) -> list[Value]:
@@ -96,11 +93,11 @@ def _wrapped(model: Model, operand: Node, result: Value) -> tuple[Storage, Reaso
 
 def _auto_v1(model: Model, node: Node) -> None:
     op = node.args[0] if node.args else None
-    if not is_operator(op) or _is_unplaced(model, node):
-        return _unsupported(model, node, op)
+    if not is_operator(op):
+        return _unsupported(model, node, target_name(op), {"self": node.kwargs})
     wrapper_check.check(node)
-    if not wrapper_check.is_taken_apart(node):
-        return _unsupported(model, node, op)
+    if _is_unplaced(model, node) or not wrapper_check.is_taken_apart(node):
+        return _unsupported(model, node, target_name(op), wrapper.operands(node))
     results, first = _results(model, node), wrapper.first_result(node)
     others = others_of(model, wrapper.read_args(node))
     for _, _, other in others:
@@ -122,14 +119,13 @@ def _auto_v1(model: Model, node: Node) -> None:
 
 def _auto_v2(model: Model, node: Node) -> None:
     op = node.args[0] if node.args else None
-    if not is_operator(op) or _is_unplaced(model, node):
-        return _unsupported(model, node, op)
+    if not is_operator(op):
+        return _unsupported(model, node, target_name(op), {"self": node.kwargs.get("_all_bases")})
     wrapper_check.check(node)
-    if not wrapper_check.is_taken_apart(node):
-        return _unsupported(model, node, op)
-    if any(returned is not None for returned in schema_of(op).returns):
-        # out= and in-place operators return what they wrote: the wrapper's results share storage.
-        return _unsupported(model, node, op)
+    returns_operand = any(returned is not None for returned in schema_of(op).returns)
+    # out= and in-place operators return what they wrote: the wrapper's results share storage.
+    if returns_operand or _is_unplaced(model, node) or not wrapper_check.is_taken_apart(node):
+        return _unsupported(model, node, target_name(op), wrapper.operands(node))
     bases: Any = node.kwargs["_all_bases"]
     views = wrapper.base_views(node)
     results = _results(model, node)
@@ -164,7 +160,7 @@ def _triton(model: Model, node: Node) -> None:
     names: Any = node.kwargs["tensors_to_clone"]
     kernel = _torch.triton_kernel_name(node.kwargs["kernel_idx"])  # type: ignore[arg-type]
     if _is_unplaced(model, node):
-        return _unsupported(model, node, kernel)
+        return _unsupported(model, node, kernel, {name: kwargs[name] for name in names})
     _results(model, node)
     value = model.values[node]
     others = others_of(model, ((n, v) for n, v in kwargs.items() if n not in names))

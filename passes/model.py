@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from . import _torch, declared, effects, kinds, wellformed
+from . import _torch, declared, effects, kinds, subgraph_call, wellformed
 from .candidate import Candidate
 from .errors import GraphError, ReinplaceError
 from .pending import Shelves
@@ -24,13 +24,14 @@ from .region import Geometry, Region, Size, as_size
 from .scatter import check_reach, is_absolute
 from .schema import arguments, is_lowered_view, is_operator, schema_of, target_name, tensors
 from .source import where
+from .subgraph_call import Calls
+from .summary import Summaries
 
 _SYMBOLIC_MODULES = ("_operator", "math", "builtins", "torch", "torch.fx.experimental.symbolic_shapes")
 
 # Higher-order operators that torch only builds when no output shares storage with an input and nothing
-# is mutated inside: their operands are read, their results are never written (no summary is made yet).
+# is mutated inside: their operands are read, their results are never written.
 _PURE_HOPS = (
-    *("cond", "while_loop", "scan", "map_impl", "associative_scan", "invoke_subgraph", "flex_attention"),
     *("flex_attention_backward", "run_and_save_rng_state", "run_with_rng_state", "strict_mode"),
     *("graphsafe_run_with_rng_state", "inductor_compiled_code"),
 )
@@ -44,15 +45,24 @@ class Model:
         lowered: whether Inductor will lower the rewritten graph; then bytes that it cannot follow
             through a view are not written.
         aside: wrappers that stay functional.
+        calls: what is known about calls of subgraphs; by default what their summaries say.
 
     Raises:
         GraphError: a tensor node without ``meta["val"]``, or a graph that already mutates something
             other than ``copy_`` into an input.
     """
 
-    def __init__(self, graph: Graph, *, lowered: bool = False, aside: frozenset[Node] = frozenset()) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        *,
+        lowered: bool = False,
+        aside: frozenset[Node] = frozenset(),
+        calls: Calls | None = None,
+    ) -> None:
         self.graph = graph
         self.aside = aside
+        self.calls = calls or Calls(Summaries(lowered=lowered))
         self.lowered = lowered
         self.order: dict[Node, int] = {node: i for i, node in enumerate(graph.nodes)}
         self.values: dict[Node, Value] = {}
@@ -67,20 +77,13 @@ class Model:
         self.unsupported: list[tuple[Node, tuple[tuple[str, str], ...], int]] = []
         self.outputs: list[tuple[Node, Place]] = []
         self.relaid: dict[Node, torch.Tensor] = {}
-        self.absolute = max(
-            (_itemsize(n) for n in graph.nodes if is_absolute(n)), default=0
-        )  # the largest item that is named by an offset into its storage
+        # the largest item that is named by an offset into its storage
+        self.absolute = max((_itemsize(n) for n in graph.nodes if is_absolute(n)), default=0)
         self.has_dtype_views = any(n.target is torch.ops.aten.view.dtype for n in graph.nodes)
         self._by_key: dict[int, Storage] = {}
         self.fake_mode = _torch.fake_mode_of([t for n in graph.nodes for t in tensors(n.meta.get("val"))][:1])
         self.geometry = Geometry(getattr(self.fake_mode, "shape_env", None))
-        for node in graph.nodes:
-            try:
-                self._visit(node)
-            except ReinplaceError:
-                raise
-            except Exception as error:
-                raise wellformed.malformed(node, error) from error
+        self._visit_all()
         self._exit_reads()
         self.written_back = self._written_back()
         self.trees = self._trees()
@@ -143,6 +146,15 @@ class Model:
 
     # -- the walk ------------------------------------------------------------------------------
 
+    def _visit_all(self) -> None:
+        for node in self.graph.nodes:
+            try:
+                self._visit(node)
+            except ReinplaceError:
+                raise
+            except Exception as error:
+                raise wellformed.malformed(node, error) from error
+
     def _visit(self, node: Node) -> None:
         if node.op in ("placeholder", "get_attr"):
             self._visit_input(node)
@@ -154,7 +166,7 @@ class Model:
             return
         elif node.op == "call_function" and is_operator(node.target):
             self._visit_operator(node)
-        elif not kinds.visit_wrapper(self, node):
+        elif not (kinds.visit_wrapper(self, node) or subgraph_call.visit(self, node)):
             self._visit_unknown(node)
 
     def _visit_input(self, node: Node) -> None:

@@ -54,6 +54,12 @@ def reveal(graph: Graph) -> None:
         node.target = aten.clone.default
 
 
+def may_vanish(node: Node) -> bool:
+    """Return whether Inductor may replace a node, which is no copy, by its operand when it lowers it."""
+    name = target_name(node.target)
+    return name in _IDENTITIES and name not in ("aten::clone", "aten::copy")
+
+
 def _shape_env(graph: Graph) -> object:
     mode = _torch.fake_mode_of([n.meta.get("val") for n in graph.nodes if n.op == "placeholder"])
     return getattr(mode, "shape_env", None)

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import torch
-from torch.fx import Graph, GraphModule, Node
+from torch.fx import Graph, GraphModule
 
-from . import wellformed
-from .decision import Decision
-from .describe import describe
+from . import plan, tie, wellformed
 from .errors import GraphError
-from .model import Model
 from .report import Report
-from .rewrite import apply
-from .search import best, unplaced
 
 
 def reinplace(gm: GraphModule) -> Report:
     """Rewrite a functional graph so that its operators write in place wherever that is invisible.
 
     The graph run as it was is the specification: afterwards every output has the same values, shape and
-    strides, every input ends with the same values, and storage is shared exactly where it was.
+    strides, every input ends with the same values, and storage is shared exactly where it was. Subgraphs
+    that the graph calls (``cond``, ``while_loop``, ``scan``, ``map``, ``invoke_subgraph``) are rewritten
+    with it.
 
     Args:
         gm: a functional graph as AOTAutograd gives it to the post-grad stage; changed in place and
@@ -35,38 +32,37 @@ def reinplace(gm: GraphModule) -> Report:
     graph = _graph_of(gm)
     if isinstance(gm, GraphModule):
         wellformed.check_code(graph)
-    report = reinplace_graph(graph)
+    planned = tie.plan(graph)
+    report = planned.report()
+    planned.carry_out()
     if isinstance(gm, GraphModule):
         gm.recompile()
     return report
 
 
 def reinplace_graph(graph: Graph, *, lowered: bool = False) -> Report:
-    """Do the work of :func:`reinplace` on a bare graph, which Inductor will lower if ``lowered``."""
-    decision = _decided(graph, lowered=lowered)
-    report = describe(decision)
-    apply(decision)
+    """Do the work of :func:`reinplace` on one bare graph, which Inductor will lower if ``lowered``.
+
+    Subgraphs stay as they are: Inductor has had each of them rewritten before.
+    """
+    planned = plan.alone(graph, lowered=lowered)
+    report = planned.report()
+    planned.carry_out()
     return report
 
 
-def analyze(gm: GraphModule) -> Report:
+def analyze(gm: GraphModule, *, nested: bool = True) -> Report:
     """Return what :func:`reinplace` would decide; the graph is not touched.
+
+    Args:
+        gm: a functional graph.
+        nested: whether to look into the subgraphs that it calls; if not, none of them writes an operand.
 
     Raises:
         GraphError: it is no functional graph.
     """
-    return describe(_decided(_graph_of(gm)))
-
-
-def _decided(graph: Graph, *, lowered: bool = False) -> Decision:
-    wellformed.check(graph)
-    aside: frozenset[Node] = frozenset()
-    while True:
-        decision = best(Model(graph, lowered=lowered, aside=aside))
-        more = unplaced(decision) - aside
-        if not more:
-            return decision
-        aside |= more
+    graph = _graph_of(gm)
+    return (tie.plan(graph) if nested else plan.alone(graph)).report()
 
 
 def _graph_of(gm: object) -> Graph:

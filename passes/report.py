@@ -42,6 +42,8 @@ class Outcome:
         blockers: the nodes that hold it back, nearest first.
         source: the user's line, ``"file:line"``.
         hint: what the author can do about it; empty when reinplaced.
+        added: whether it is no candidate of the program but a copy that our pass adds, to write a
+            larger one in place or to keep an output apart.
     """
 
     label: str
@@ -54,6 +56,7 @@ class Outcome:
     blockers: tuple[Blocker, ...] = ()
     source: str | None = None
     hint: str = ""
+    added: bool = False
 
     def __str__(self) -> str:
         where = f" at {self.source}" if self.source else ""

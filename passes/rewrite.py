@@ -13,7 +13,7 @@ import torch
 from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 
-from . import _torch, declared, in_place, scatter, wrapper, wrapper_rewrite
+from . import _torch, declared, in_place, scatter, subgraph_call, wrapper, wrapper_rewrite
 from .candidate import Candidate, Kind
 from .collectives import is_collective
 from .decision import Decision
@@ -147,7 +147,7 @@ class Rewriter:
             self.stale.update(node.users)
             return
         if declared.is_alias(node):
-            node.meta["val"] = declared.revalued(self.model, node, self._moved)
+            node.meta["val"] = declared.revalued(self.model, node, self.moved)
             self.stale.update(node.users)
             return
         if not is_operator(node.target) or not schema_of(node.target).view:
@@ -193,6 +193,8 @@ class Rewriter:
             wrapper_rewrite.triton(self, node, candidates)
         elif kind is Kind.IN_PLACE:
             in_place.rewrite(self, node, candidates)
+        elif kind is Kind.CALL:
+            subgraph_call.carry_out(self.model.calls, candidates, self.operand, self.replace)
         elif self.decision.accepted(candidates[0]):
             self._functional(node, candidates[0])
         elif kind is Kind.SCATTER and self.model.absolute:
@@ -218,6 +220,8 @@ class Rewriter:
             written: Any = node.kwargs["tensors_to_clone"]
             read = {n: v if n in written else map_arg(v, swap) for n, v in inner.items()}
             node.kwargs = {**node.kwargs, "kwargs": read}
+        elif node in self.model.calls.ties:
+            node.args = subgraph_call.swapped(node, self.model.calls, current, copy)
         else:  # self is the first argument and stays
             node.args = (node.args[0], *map_arg(node.args[1:], swap))
             node.kwargs = map_arg(node.kwargs, swap)

@@ -107,6 +107,20 @@ def mutated_args(node: Node) -> Iterator[tuple[str, int | None, Node]]:
                     yield name, i, item
 
 
+def operands(node: Node) -> dict[str, Any]:
+    """Return what a wrapper clones, by the labels of its arguments; a shared base stands with the first."""
+    bases: Any = node.kwargs.get("_all_bases")
+    if bases is None:
+        mutated = mutated_args(node)
+        return {name if item is None else f"{name}[{item}]": value for name, item, value in mutated}
+    views, seen = [v for v in base_views(node) if v.base is not None], set[int]()
+    found: dict[str, Any] = {}
+    for view in views:
+        found[view.label] = None if view.base in seen else bases[view.base]
+        seen.add(view.base)  # type: ignore[arg-type]
+    return found
+
+
 def read_args(node: Node) -> Iterator[tuple[str, Any]]:
     """Yield ``(argument, value)`` of what a wrapper's operator only reads."""
     schema: OpSchema = schema_of(node.args[0])

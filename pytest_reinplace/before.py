@@ -65,7 +65,7 @@ class Before:
 
         from .passes import analyze
 
-        report = analyze(gm)
+        report = analyze(gm, nested=False)
         copies: dict[Node, Node] = {}
         Graph().graph_copy(gm.graph, copies)
         nodes = {node.name: copy for node, copy in copies.items()}
@@ -73,17 +73,10 @@ class Before:
         epilogues = [_epilogue(name, node, written_back.get(name)) for name, node in nodes.items()]
         return cls(
             nodes=nodes,
-            outcomes=tuple(o for o in report.outcomes if _is_candidate(o)),
+            outcomes=tuple(o for o in report.outcomes if o.op != COPY and not o.added),
             epilogues=tuple(e for e in epilogues if e is not None),
             text=str(gm.graph),
         )
-
-
-def _is_candidate(outcome: Outcome) -> bool:
-    """Return whether an outcome is of the program, and not a copy that our pass would add to help itself."""
-    if outcome.op in (COPY, "output"):
-        return False
-    return all(blocker.node != outcome.node for blocker in outcome.blockers)
 
 
 def _epilogue(name: str, node: Node, outcome: Outcome | None) -> Epilogue | None:

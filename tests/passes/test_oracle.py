@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.fx import GraphModule
 
-from pytest_reinplace.passes import ReinplaceError, adversary, decide, declare, oracle, reinplace
+from pytest_reinplace.passes import ReinplaceError, adversary, conditions, declare, oracle, reinplace
 from pytest_reinplace.passes.execution import cloned, leaves, run
 from pytest_reinplace.passes.model import Model
 from pytest_reinplace.passes.oracle import judged, minimal, tallied
@@ -246,7 +246,7 @@ def test_a_write_while_a_collective_is_under_way_is_caught(monkeypatch: pytest.M
 
 
 def test_an_elementwise_operator_that_reads_its_neighbours_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decide, "is_own_element", lambda model, candidate, place: True)
+    monkeypatch.setattr(conditions, "is_own_element", lambda model, candidate, place: True)
     assert all_seeds_fail(200)
 
 

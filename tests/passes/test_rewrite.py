@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.fx import GraphModule
 
-from pytest_reinplace.passes import GraphError, RewriteError, analyze, in_place, reinplace
+from pytest_reinplace.passes import GraphError, RewriteError, analyze, in_place, reinplace, wrapper_rewrite
 from pytest_reinplace.passes.emit import Emitter
 from pytest_reinplace.passes.rewrite import Rewriter
 from pytest_reinplace.passes.strategies import random_graph
@@ -128,7 +128,8 @@ def test_a_fault_anywhere_leaves_the_graph_as_it_was(v2: bool, monkeypatch: pyte
 STEPS = [
     *((Emitter, name) for name in ("call", "clone", "empty", "plus", "value", "base_view", "mutable_op")),
     *((Rewriter, name) for name in ("replace", "_refresh", "cloned", "_copy_operand", "_write_view")),
-    *((Rewriter, name) for name in ("_results", "_project", "_returned")),
+    *((wrapper_rewrite, name) for name in ("_results", "_project")),
+    (Rewriter, "_returned"),
     *((in_place, name) for name in ("rewrite", "_call")),
     (torch.fx.Graph, "lint"),
 ]
