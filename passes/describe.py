@@ -43,10 +43,13 @@ def _outcomes(decision: Decision, candidate: Candidate) -> Iterator[Outcome]:
         return  # an artefact of functionalization that is gone: nothing that the user wrote
     for i, (op, arg) in enumerate(candidate.labels):
         # Arguments that are views of one base share one copy: its bytes count once.
-        yield _outcome(op, arg, candidate.node, 0 if i else candidate.nbytes, refusal)
+        moved = () if refusal else decision.model.unlocks.get((candidate.node, candidate.slot), ())
+        yield _outcome(op, arg, candidate.node, 0 if i else candidate.nbytes, refusal, moved)
 
 
-def _outcome(op: str, arg: str, node: Node, nbytes: int, refusal: Refusal | None) -> Outcome:
+def _outcome(
+    op: str, arg: str, node: Node, nbytes: int, refusal: Refusal | None, moved: tuple[Node, ...] = ()
+) -> Outcome:
     return Outcome(
         label=f"{op}.{arg}",
         op=op,
@@ -58,6 +61,7 @@ def _outcome(op: str, arg: str, node: Node, nbytes: int, refusal: Refusal | None
         blockers=tuple(map(blocker, refusal.blockers)) if refusal else (),
         source=where(node),
         hint=refusal.reason.hint if refusal else "",
+        moved=tuple(map(blocker, moved)),
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import collections
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.fx import Graph, GraphModule, Node
@@ -23,6 +23,9 @@ from .region import Geometry, Region, Size, as_size
 from .scatter import is_absolute
 from .schema import arguments, is_lowered_view, is_operator, schema_of, target_name, tensors
 from .source import where
+
+if TYPE_CHECKING:
+    from .schedule import Order
 
 _SYMBOLIC_MODULES = ("_operator", "math", "builtins", "torch", "torch.fx.experimental.symbolic_shapes")
 
@@ -43,17 +46,28 @@ class Model:
         lowered: whether Inductor will lower the rewritten graph; then bytes that it cannot follow
             through a view are not written.
         aside: wrappers that stay functional.
+        order: another order of the nodes to go by; the graph itself is not touched.
 
     Raises:
         GraphError: a tensor node without ``meta["val"]``, or a graph that already mutates something
             other than ``copy_`` into an input.
     """
 
-    def __init__(self, graph: Graph, *, lowered: bool = False, aside: frozenset[Node] = frozenset()) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        *,
+        lowered: bool = False,
+        aside: frozenset[Node] = frozenset(),
+        order: Order | None = None,
+    ) -> None:
         self.graph = graph
         self.aside = aside
         self.lowered = lowered
-        self.order: dict[Node, int] = {node: i for i, node in enumerate(graph.nodes)}
+        self.moved = order.moved if order is not None else {}
+        self.unlocks = order.unlocks if order is not None else {}
+        nodes = order.nodes if order is not None else graph.nodes
+        self.order: dict[Node, int] = {node: i for i, node in enumerate(nodes)}
         self.values: dict[Node, Value] = {}
         self.storages: list[Storage] = []
         self.whole: dict[Storage, Region] = {}
@@ -71,7 +85,7 @@ class Model:
         self._by_key: dict[int, Storage] = {}
         self.fake_mode = _torch.fake_mode_of([t for n in graph.nodes for t in tensors(n.meta.get("val"))][:1])
         self.geometry = Geometry(getattr(self.fake_mode, "shape_env", None))
-        for node in graph.nodes:
+        for node in self.order:
             self._visit(node)
         self._exit_reads()
         self.written_back = self._written_back()

@@ -42,6 +42,7 @@ class Outcome:
         blockers: the nodes that hold it back, nearest first.
         source: the user's line, ``"file:line"``.
         hint: what the author can do about it; empty when reinplaced.
+        moved: the readers of the old value that the pass runs before this write, so that it may be in place.
     """
 
     label: str
@@ -54,11 +55,13 @@ class Outcome:
     blockers: tuple[Blocker, ...] = ()
     source: str | None = None
     hint: str = ""
+    moved: tuple[Blocker, ...] = ()
 
     def __str__(self) -> str:
         where = f" at {self.source}" if self.source else ""
         if self.reinplaced or self.reason is None:
-            return f"{self.label}: in place{where}"
+            after = f", once {', '.join(map(str, self.moved))} ran before it" if self.moved else ""
+            return f"{self.label}: in place{where}{after}"
         text = f"{self.label}: cloned, {self.nbytes} B{where}: {self.reason.sentence}"
         if self.blockers:
             text += "; held back by " + ", ".join(map(str, self.blockers))
@@ -69,6 +72,7 @@ class Outcome:
         data = dataclasses.asdict(self)
         data["reason"] = self.reason.value if self.reason else None
         data["blockers"] = [dataclasses.asdict(b) for b in self.blockers]
+        data["moved"] = [dataclasses.asdict(b) for b in self.moved]
         return data
 
     @classmethod
@@ -80,6 +84,7 @@ class Outcome:
                 **data,
                 "reason": Reason(reason) if reason is not None else None,
                 "blockers": tuple(Blocker(**b) for b in data["blockers"]),
+                "moved": tuple(Blocker(**b) for b in data.get("moved", ())),
             }
         )
 

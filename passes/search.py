@@ -23,7 +23,7 @@ _TRIALS = 48
 def best(model: Model) -> Decision:
     """Return the cheapest legal decision found."""
     banned: dict[int, Refusal] = {}
-    decision = _closed(model, banned)
+    decision = closed(model, banned)
     tried: set[frozenset[int]] = set()
     budget = min(_TRIALS, 4 + 40_000 // (1 + len(model.order)))
     while budget > 0:
@@ -33,7 +33,7 @@ def best(model: Model) -> Decision:
         tried.add(frozenset({*banned, choice}))
         budget -= 1
         trial_bans = {**banned, choice: Refusal(Reason.CHEAPER)}
-        trial = _closed(model, trial_bans)
+        trial = closed(model, trial_bans)
         if trial.rank < decision.rank:
             decision, banned = trial, trial_bans
     return _explained(decision, banned)
@@ -65,7 +65,7 @@ def unplaced(decision: Decision) -> frozenset[Node]:
     )
 
 
-def _closed(model: Model, banned: dict[int, Refusal]) -> Decision:
+def closed(model: Model, banned: dict[int, Refusal]) -> Decision:
     """Decide, then lift escapes until none is left."""
     bans, returned = dict(banned), dict[Node, int]()
     while True:
