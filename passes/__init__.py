@@ -10,9 +10,10 @@ if __name__ != "pytest_reinplace.passes":
 
 from .errors import DeclarationError, GraphError, ReinplaceError, RewriteError, SeamError
 from .inductor import ProtectPass, ReinplacePass, inductor_options, observe
+from .options import Options
 from .reason import Reason
 from .registry import Declaration, Registration, declarations, declare
-from .reinplace import analyze, reinplace
+from .reinplace import analyze, analyze_graph, reinplace
 from .report import Blocker, Outcome, Report
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Declaration",
     "DeclarationError",
     "GraphError",
+    "Options",
     "Outcome",
     "ProtectPass",
     "Reason",
@@ -30,6 +32,7 @@ __all__ = [
     "RewriteError",
     "SeamError",
     "analyze",
+    "analyze_graph",
     "declarations",
     "declare",
     "inductor_options",

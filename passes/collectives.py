@@ -32,14 +32,25 @@ def is_imitated(target: Any) -> bool:
     return not (torch.distributed.is_available() and torch.distributed.is_initialized())
 
 
+def is_started(target: Any) -> bool:
+    """Return whether a node's target is a collective, whose result means nothing until the wait for it."""
+    return is_imitated(target) and _WAIT not in str(target)
+
+
 class InFlight:
     """The collectives of one run that nobody has waited for yet."""
 
     def __init__(self) -> None:
         self._pending: dict[int, Callable[[], None]] = {}
 
-    def call(self, target: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    def call(self, target: Any, args: Any, kwargs: dict[str, Any], *, in_place: bool = False) -> Any:
         """Start a collective, or wait for one.
+
+        Args:
+            target: the operator.
+            args: its arguments.
+            kwargs: and the others.
+            in_place: whether a functional collective is to work on its input itself.
 
         Raises:
             ReinplaceError: a collective that is not known here.
@@ -50,7 +61,7 @@ class InFlight:
             if landing is not None:
                 landing()
             return args[0]
-        is_inplace = name.endswith("_")
+        is_inplace = in_place or name.endswith("_")
         kind = name.rstrip("_").removesuffix("_out").removesuffix("_coalesced")
         if kind not in _RESULTS:
             raise ReinplaceError(f"expected one of the collectives {', '.join(_RESULTS)}, got {target}")

@@ -132,14 +132,15 @@ class Decision:
     def rank(self) -> tuple[int, int]:
         """How good the decision is, less is better: bytes left, then copies that the user did not write."""
         candidates = self.model.candidates
-        made = sum(candidates[i].kind not in (Kind.CLONE, Kind.COPY) for i in self.refused)
+        refused = self.refused.keys() - self.model.fused
+        made = sum(candidates[i].kind not in (Kind.CLONE, Kind.COPY) for i in refused)
         return self.cost, made + len(self.copied) + len(self.snapshots) + len(self.returned)
 
     @property
     def cost(self) -> int:
         """Bytes of all copies that are left."""
         model = self.model
-        kept = sum(model.candidates[i].nbytes for i in self.refused)
+        kept = sum(model.candidates[i].nbytes for i in self.refused if i not in model.fused)
         writes = (w for ws in model.writes.values() for w in ws if w.node not in self.erased)
         operands = sum(_nbytes(model, node) for _, _, node in self.own_copies)
         operands += sum(s.nbytes for s in self.snapshots)

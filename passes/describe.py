@@ -47,9 +47,14 @@ def _outcomes(decision: Decision, candidate: Candidate, known: _Blockers) -> Ite
         return  # an artefact of functionalization that is gone: nothing that the user wrote
     if candidate.allocates and refusal is not None:
         return  # an ordinary functional operator: nothing is copied
+    fused = candidate.index in decision.model.fused
+    if fused:
+        refusal = None
     for i, (op, arg) in enumerate(candidate.labels):
         # Arguments that are views of one base share one copy: its bytes count once.
-        yield _outcome(op, arg, candidate.node, 0 if i else candidate.nbytes, refusal, known)
+        moved = () if refusal else decision.model.unlocks.get((candidate.node, candidate.slot), ())
+        size = 0 if i else candidate.nbytes
+        yield _outcome(op, arg, candidate.node, size, refusal, known, moved=moved, fused=fused)
 
 
 class _Blockers(dict[Node, Blocker]):
@@ -69,6 +74,8 @@ def _outcome(
     known: _Blockers | None = None,
     *,
     added: bool = False,
+    moved: tuple[Node, ...] = (),
+    fused: bool = False,
 ) -> Outcome:
     known = _Blockers() if known is None else known
     return Outcome(
@@ -83,6 +90,8 @@ def _outcome(
         source=where(node),
         hint=refusal.reason.hint if refusal else "",
         added=added,
+        moved=tuple(known[n] for n in moved),
+        fused=fused,
     )
 
 

@@ -19,6 +19,7 @@ from torch.fx import Graph
 
 from . import _torch, mend, protect, registry
 from .errors import ReinplaceError
+from .options import Options, Ordering, Policy
 from .reinplace import reinplace_graph
 from .report import Report
 from .schema import is_operator, schema_of
@@ -58,9 +59,19 @@ class ReinplacePass(CustomGraphPass):  # type: ignore[misc]
 
     A graph that cannot be analysed is left functional, each wrapper marked to clone everything, and a
     warning names the reason: a compile never fails because of this pass.
+
+    Args:
+        name: how logs and caches call it.
+        policy: as for :func:`pytest_reinplace.passes.reinplace`.
+        order: as for :func:`pytest_reinplace.passes.reinplace`.
     """
 
     name: str = "reinplace"
+    policy: Policy = "memory"
+    order: Ordering = "free"
+
+    def __post_init__(self) -> None:
+        Options(self.policy, self.order)
 
     def apply(self, graph: Graph) -> Report:
         """Rewrite a graph and return what was decided."""
@@ -70,7 +81,7 @@ class ReinplacePass(CustomGraphPass):  # type: ignore[misc]
             clone_all(graph)
             return Report()
         try:
-            report = reinplace_graph(graph, lowered=True)
+            report = reinplace_graph(graph, Options(self.policy, self.order, lowered=True))
         except ReinplaceError as error:
             log.warning("reinplacing skipped, every wrapper clones: %s", error)
             report = Report()
@@ -88,7 +99,8 @@ class ReinplacePass(CustomGraphPass):  # type: ignore[misc]
 
         So Inductor's caches stay on and stay right.
         """
-        return ("pytest-reinplace", self.name, _fingerprint(), *registry.fingerprint())
+        chosen = (self.name, self.policy, self.order)
+        return ("pytest-reinplace", *chosen, _fingerprint(), *registry.fingerprint())
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -136,14 +148,21 @@ def clone_all(graph: Graph) -> None:
             node.meta["only_clone_these_tensors"] = list(range(count))
 
 
-def inductor_options() -> dict[str, Any]:
+def inductor_options(*, policy: Policy = "memory", order: Ordering = "free") -> dict[str, Any]:
     """Return options for ``torch.compile(..., options=...)`` that put our passes inside Inductor.
 
     Inductor's own reinplacing, which runs later and would treat our graph as a functional one, is
     switched off by name. All keys are public configuration and part of Inductor's cache key.
+
+    Args:
+        policy: as for :func:`pytest_reinplace.passes.reinplace`.
+        order: as for :func:`pytest_reinplace.passes.reinplace`.
+
+    Raises:
+        ReinplaceError: an option has another value.
     """
     return {
         "joint_custom_pre_pass": ProtectPass(),
-        "post_grad_custom_post_pass": ReinplacePass(),
+        "post_grad_custom_post_pass": ReinplacePass(policy=policy, order=order),
         "disabled_passes": "reinplace_inplaceable_ops,fix_auto_functionalized_dtype_views",
     }

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import collections
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from . import _torch, declared, effects, kinds, subgraph_call, wellformed
+from . import _torch, chain, cost, declared, effects, kinds, subgraph_call, wellformed
 from .candidate import Candidate
 from .errors import GraphError, ReinplaceError
+from .options import DEFAULT, Options
 from .pending import Shelves
 from .place import END, Place, Read, Storage, Value, Write, mapped, places, reads_alike
 from .reason import Reason
@@ -26,6 +27,9 @@ from .schema import arguments, is_lowered_view, is_operator, schema_of, target_n
 from .source import where
 from .subgraph_call import Calls
 from .summary import Summaries
+
+if TYPE_CHECKING:
+    from .schedule import Order
 
 _SYMBOLIC_MODULES = ("_operator", "math", "builtins", "torch", "torch.fx.experimental.symbolic_shapes")
 
@@ -42,10 +46,11 @@ class Model:
 
     Args:
         graph: the functional graph.
-        lowered: whether Inductor will lower the rewritten graph; then bytes that it cannot follow
-            through a view are not written.
+        options: what the user chose, and whether Inductor will lower the rewritten graph; then bytes
+            that it cannot follow through a view are not written.
         aside: wrappers that stay functional.
         calls: what is known about calls of subgraphs; by default what their summaries say.
+        order: another order of the nodes to go by; the graph itself is not touched.
 
     Raises:
         GraphError: a tensor node without ``meta["val"]``, or a graph that already mutates something
@@ -55,16 +60,19 @@ class Model:
     def __init__(
         self,
         graph: Graph,
+        options: Options = DEFAULT,
         *,
-        lowered: bool = False,
         aside: frozenset[Node] = frozenset(),
         calls: Calls | None = None,
+        order: Order | None = None,
     ) -> None:
         self.graph = graph
         self.aside = aside
-        self.calls = calls or Calls(Summaries(lowered=lowered))
-        self.lowered = lowered
-        self.order: dict[Node, int] = {node: i for i, node in enumerate(graph.nodes)}
+        self.calls = calls or Calls(Summaries(lowered=options.lowered))
+        self.options = options
+        self.lowered = options.lowered
+        self.moved, self.unlocks = (order.moved, order.unlocks) if order is not None else ({}, {})
+        self.order = {n: i for i, n in enumerate(graph.nodes if order is None else order.nodes)}
         self.values: dict[Node, Value] = {}
         self.storages: list[Storage] = []
         self.whole: dict[Storage, Region] = {}
@@ -84,11 +92,11 @@ class Model:
         self.fake_mode = _torch.fake_mode_of([t for n in graph.nodes for t in tensors(n.meta.get("val"))][:1])
         self.geometry = Geometry(getattr(self.fake_mode, "shape_env", None))
         self._visit_all()
-        self._exit_reads()
-        self.written_back = self._written_back()
-        self.trees = self._trees()
+        self.written_back = chain.written_back(self)
+        self.trees = chain.trees(self)
         self.shelves = Shelves(self.geometry, self.reads, self.trees)
         self._needed: dict[tuple[Storage, Region], bool] = {}
+        self.fused = cost.fused(self, options)
 
     # -- storages and places -------------------------------------------------------------------
 
@@ -147,13 +155,14 @@ class Model:
     # -- the walk ------------------------------------------------------------------------------
 
     def _visit_all(self) -> None:
-        for node in self.graph.nodes:
+        for node in self.order:
             try:
                 self._visit(node)
             except ReinplaceError:
                 raise
             except Exception as error:
                 raise wellformed.malformed(node, error) from error
+        self._exit_reads()
 
     def _visit(self, node: Node) -> None:
         if node.op in ("placeholder", "get_attr"):
@@ -323,17 +332,6 @@ class Model:
         """Return the bytes that are copied when a candidate is refused: its own, and those written back."""
         return candidate.nbytes + self.written_back.get(candidate.index, 0)
 
-    def _trees(self) -> dict[Storage, Storage]:
-        """Return the root of each storage's buffer if every candidate were in place."""
-        trees: dict[Storage, Storage] = {}
-        for storage in self.storages:
-            candidate = self.made_by.get(storage)
-            if candidate is None or candidate.obstacle is not None:
-                trees[storage] = storage
-            else:
-                trees[storage] = trees[candidate.operand.storage]
-        return trees
-
     def is_needed(self, storage: Storage, region: Region) -> bool:
         """Return whether anybody looks at some bytes of a value, there or where they are handed on to."""
         key = (storage, region)
@@ -359,20 +357,6 @@ class Model:
     def same_value(self, a: Place, b: Place) -> bool:
         """Return whether element i of ``a`` is element i of ``b``, byte for byte and in meaning."""
         return reads_alike(a.value, b.value) and self.geometry.same(a.region, b.region)
-
-    def _written_back(self) -> dict[int, int]:
-        """Return, for each candidate on the way from an input to a copy_ into it, the bytes of that copy."""
-        found: dict[int, int] = collections.defaultdict(int)
-        for storage, writes in self.writes.items():
-            for write in writes:
-                way, value = [], write.source.storage
-                while value in self.made_by and self.made_by[value].obstacle is None:
-                    way.append(self.made_by[value].index)
-                    value = self.made_by[value].operand.storage
-                if value is storage and self.same_value(write.source, write.place):
-                    for index in way:
-                        found[index] += self.nbytes(write.place.region)
-        return found
 
     def dtype_of(self, storage: Storage) -> torch.dtype | None:
         """Return the dtype that a storage was born with."""

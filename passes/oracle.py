@@ -7,127 +7,42 @@ same graphs through Inductor's own pass too.
 from __future__ import annotations
 
 import argparse
-import dataclasses
+import concurrent.futures
 import importlib
 import logging
+import multiprocessing
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
-
-from torch.fx import GraphModule
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from . import baseline
+from .beside import Beside
 from .draws import shrunk
-from .equivalence import EquivalenceError, assert_equivalent
 from .errors import ReinplaceError
-from .optimum import copied_bytes, minimum_clone_bytes
 from .random_graph import RandomGraph
-from .reason import Reason
-from .reinplace import analyze, reinplace
+from .random_order import delayed
+from .reinplace import reinplace
 from .strategies import random_graph, replayed
+from .tally import Tally, compared, kept, tallied
+from .verdict import Pass, Verdict, judged
 
-Pass = Callable[[GraphModule], Any]
+__all__ = ["Pass", "Tally", "Verdict", "judged", "minimal", "tallied"]
 
+_SHARD = 500  # graphs that a process judges at a time
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Verdict:
-    """What the oracle found for one graph.
-
-    Args:
-        problem: ``None``, or how the rewrite is wrong: ``"output"``, ``"input"``, ``"alias"``, ``"error"``.
-        message: the first difference.
-        before: bytes that the functional graph copies.
-        after: bytes that the rewritten graph copies.
-        least: bytes that the cheapest legal rewrite copies; at most ``after``.
-    """
-
-    problem: str | None = None
-    message: str = ""
-    before: int = 0
-    after: int = 0
-    least: int = 0
+Result = TypeVar("Result", Tally, Beside)
 
 
-@dataclasses.dataclass(slots=True)
-class Tally:
-    """The verdicts of many graphs."""
-
-    graphs: int = 0
-    wrong: list[tuple[int, Verdict]] = dataclasses.field(default_factory=list)
-    above: list[tuple[int, Verdict]] = dataclasses.field(default_factory=list)
-    removable: int = 0
-    removed: int = 0
-
-    def add(self, seed: int, verdict: Verdict) -> None:
-        """Count one graph."""
-        self.graphs += 1
-        if verdict.problem is not None:
-            self.wrong.append((seed, verdict))
-            return
-        self.removable += verdict.before - verdict.least
-        self.removed += verdict.before - verdict.after
-        if verdict.after > verdict.least:
-            self.above.append((seed, verdict))
-
-    @property
-    def aliased(self) -> int:
-        """How many of the wrong graphs have right values and share storage differently."""
-        return sum(v.problem == "alias" for _, v in self.wrong)
-
-    @property
-    def percentage(self) -> float:
-        """Bytes removed, in per cent of those that any legal rewrite can remove."""
-        return 100.0 * self.removed / self.removable if self.removable else 100.0
-
-    def __str__(self) -> str:
-        return (
-            f"graphs {self.graphs}  wrong {len(self.wrong) - self.aliased}  alias-wrong {self.aliased}  "
-            f"bytes removable {self.removable}  removed {self.removed}  ({self.percentage:.2f} %)  "
-            f"not optimal {len(self.above)}"
-        )
-
-
-def judged(
-    graph: RandomGraph, one_pass: Pass = reinplace, *, optimum: bool = True, least: int | None = None
-) -> Verdict:
-    """Rewrite a copy of a graph, check the contract, and search the cheapest legal rewrite.
-
-    Args:
-        graph: the graph, which is left as it is.
-        one_pass: rewrites a ``GraphModule``.
-        optimum: whether to search; else what the pass reached counts as the least.
-        least: the bytes of the cheapest legal rewrite, where they are known.
-    """
-    rewritten = graph.copy()
-    try:
-        one_pass(rewritten)
-        rewritten.graph.lint()
-        assert_equivalent(graph.gm, rewritten, graph.inputs)
-    except EquivalenceError as error:
-        return Verdict(error.kind, str(error))
-    except Exception as error:  # noqa: BLE001  (whatever a pass raises is a finding)
-        return Verdict("error", f"{type(error).__name__}: {error}")
-    before, after = copied_bytes(graph.gm), copied_bytes(rewritten, graph.gm)
-    if least is None:
-        least = minimum_clone_bytes(graph.gm, graph.inputs, below=after) if optimum else after
-    return Verdict(None, "", before, after, min(least, after))
-
-
-def tallied(seeds: Iterator[int] | Sequence[int], one_pass: Pass = reinplace, **options: Any) -> Tally:
-    """Judge the graphs of many seeds."""
-    tally = Tally()
-    for seed in seeds:
-        tally.add(seed, judged(random_graph(seed), one_pass, **options))
-    return tally
-
-
-def minimal(seed: int, is_like: Callable[[Verdict], bool], one_pass: Pass = reinplace) -> RandomGraph:
+def minimal(
+    seed: int, is_like: Callable[[Verdict], bool], one_pass: Pass = reinplace, *, late: bool = False
+) -> RandomGraph:
     """Return a small graph whose verdict is like that of the seed's graph."""
 
     def fails(choices: list[int]) -> bool:
         try:
-            return is_like(judged(replayed(choices), one_pass))
+            graph = replayed(choices)
+            return is_like(judged(delayed(graph) if late else graph, one_pass))
         except ReinplaceError:
             return False
 
@@ -140,6 +55,25 @@ def minimal(seed: int, is_like: Callable[[Verdict], bool], one_pass: Pass = rein
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the oracle from the command line; returns 1 when a graph is wrong."""
+    options = _parser().parse_args(argv)
+    seeds = range(options.seed, options.seed + options.graphs)
+    start = time.perf_counter()
+    logging.disable(logging.CRITICAL)  # Inductor logs each conflict of its shapes
+    if options.beside:
+        beside = _sharded(_beside, seeds, options)
+        found = next(iter(beside.tallies.values()))
+        print(f"{beside}\ntime {time.perf_counter() - start:.0f} s")
+    else:
+        found = _sharded(_tally, seeds, options)
+        print(f"{found}  time {time.perf_counter() - start:.0f} s")
+        if options.moves:
+            print(compared(seeds, late=options.late))
+    logging.disable(logging.NOTSET)
+    _show(found, options)
+    return 1 if found.wrong else 0
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m pytest_reinplace.passes.oracle", description=__doc__)
     parser.add_argument("--graphs", type=int, default=1000, help="how many (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="the first seed (default: %(default)s)")
@@ -153,86 +87,46 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--beside", metavar="NAME", help="the pass and this one, on the same graphs")
     parser.add_argument("--show", type=int, default=3, help="print so many failing graphs, made small")
     parser.add_argument("--show-above", type=int, default=0, help="and so many that are not optimal")
-    options = parser.parse_args(argv)
-    start = time.perf_counter()
-    one_pass = _loaded(options.one_pass) if options.one_pass else reinplace
-    seeds = range(options.seed, options.seed + options.graphs)
-    if options.beside:
-        passes = {options.one_pass or "exact": one_pass, options.beside: _loaded(options.beside)}
-        return _print_beside(seeds, passes, optimum=not options.no_optimum)
-    tally = tallied(seeds, one_pass, optimum=not options.no_optimum)
-    print(f"{tally}  time {time.perf_counter() - start:.0f} s")
-    for seed, verdict in tally.wrong[: options.show]:
-        problem = verdict.problem
-        _show(seed, verdict.message, lambda v, p=problem: v.problem == p, one_pass)  # type: ignore[misc]
-    for seed, verdict in tally.above[: options.show_above]:
-        text = f"copies {verdict.after} B, {verdict.least} B are enough"
-        _show(seed, text, lambda v: v.problem is None and v.after > v.least, one_pass)
-    return 1 if tally.wrong else 0
+    orders = ("free", "keep")
+    parser.add_argument("--order", choices=orders, default="free", help="may readers move (%(default)s)")
+    parser.add_argument("--late", action="store_true", help="delay all readers in the graphs")
+    parser.add_argument("--moves", action="store_true", help="and print what moving readers saves")
+    parser.add_argument("--jobs", type=int, default=1, help="processes (default: %(default)s)")
+    return parser
 
 
-_COLUMNS = "{:<15}{:>8}{:>8}{:>7}{:>7}{:>8}{:>11}{:>14}{:>12}{:>9}{:>8}"
+def _sharded(
+    work: Callable[[Sequence[int], argparse.Namespace], Result],
+    seeds: Sequence[int],
+    options: argparse.Namespace,
+) -> Result:
+    """Do the work in shards, by as many processes as wanted; the results are added in order."""
+    if options.jobs < 2:
+        return work(seeds, options)
+    shards = [seeds[i : i + _SHARD] for i in range(0, len(seeds), _SHARD)]
+    total = work((), options)
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(options.jobs, mp_context=context) as processes:
+        for result in processes.map(work, shards, [options] * len(shards)):
+            total.extend(result)
+    return total
 
 
-class Beside:
-    """Several passes on the same graphs.
-
-    Args:
-        passes: the passes by name; the first finds the optimum that the others are held against.
-    """
-
-    def __init__(self, passes: dict[str, Pass]) -> None:
-        self.passes = passes
-        self.tallies = {name: Tally() for name in passes}
-        self.common = {name: Tally() for name in passes}
-        self.same_node = dict.fromkeys(passes, 0)
-
-    def add(self, seed: int, *, optimum: bool = True) -> None:
-        """Judge all passes on the graph of a seed."""
-        graph = random_graph(seed)
-        least: int | None = None
-        verdicts: dict[str, Verdict] = {}
-        for name, one_pass in self.passes.items():
-            verdict = judged(graph, one_pass, optimum=optimum, least=least)
-            verdicts[name] = verdict
-            self.tallies[name].add(seed, verdict)
-            if verdict.problem is None and optimum:
-                least = verdict.least
-            elif verdict.problem is not None:
-                reasons = {outcome.reason for outcome in analyze(graph.gm).outcomes}
-                self.same_node[name] += Reason.SAME_NODE in reasons
-        if all(verdict.problem is None for verdict in verdicts.values()):
-            best = min(verdict.least for verdict in verdicts.values())
-            for name, verdict in verdicts.items():
-                self.common[name].add(seed, dataclasses.replace(verdict, least=best))
-
-    def __str__(self) -> str:
-        """Return one row per pass; bytes are of the graphs that all passes got right."""
-        names = ("pass", "graphs", "values", "alias", "raises", "wrong", "same-node")
-        lines = [_COLUMNS.format(*names, "removable B", "removed B", "removed", "above")]
-        for name, tally in self.tallies.items():
-            raises = sum(v.problem == "error" for _, v in tally.wrong)
-            values = len(tally.wrong) - tally.aliased - raises
-            counts = (values, tally.aliased, raises, len(tally.wrong), self.same_node[name])
-            common = self.common[name]
-            bytes_ = (common.removable, common.removed, f"{common.percentage:.2f} %", len(common.above))
-            lines.append(_COLUMNS.format(name, tally.graphs, *counts, *bytes_))
-        count = next(iter(self.common.values())).graphs
-        lines.append(f"bytes, and graphs above the optimum: of the {count} graphs that all got right")
-        lines.append("same-node: of the wrong graphs, those where a call reads, elsewhere, what it writes")
-        return "\n".join(lines)
+def _tally(seeds: Sequence[int], options: argparse.Namespace) -> Tally:
+    return tallied(seeds, _chosen(options), late=options.late, optimum=not options.no_optimum)
 
 
-def _print_beside(seeds: Sequence[int], passes: dict[str, Pass], optimum: bool) -> int:
-    """Judge all passes on the same graphs; returns 1 when the first one is wrong."""
-    start = time.perf_counter()
-    beside = Beside(passes)
-    logging.disable(logging.CRITICAL)  # Inductor logs each conflict of its shapes
+def _beside(seeds: Sequence[int], options: argparse.Namespace) -> Beside:
+    beside = Beside({options.one_pass or "exact": _chosen(options), options.beside: _loaded(options.beside)})
     for seed in seeds:
-        beside.add(seed, optimum=optimum)
-    logging.disable(logging.NOTSET)
-    print(f"{beside}\ntime {time.perf_counter() - start:.0f} s")
-    return 1 if next(iter(beside.tallies.values())).wrong else 0
+        beside.add(seed, optimum=not options.no_optimum)
+    return beside
+
+
+def _chosen(options: argparse.Namespace) -> Pass:
+    if options.one_pass:
+        return _loaded(options.one_pass)
+    return reinplace if options.order == "free" else kept
 
 
 def _loaded(name: str) -> Pass:
@@ -243,8 +137,22 @@ def _loaded(name: str) -> Pass:
     return found
 
 
-def _show(seed: int, message: str, is_like: Callable[[Verdict], bool], one_pass: Pass) -> None:
-    graph = minimal(seed, is_like, one_pass)
+def _show(tally: Tally, options: argparse.Namespace) -> None:
+    """Print failing graphs, and such that are not optimal, made small."""
+    one_pass = _chosen(options)
+    for seed, verdict in tally.wrong[: options.show]:
+        problem = verdict.problem
+        _print(seed, verdict.message, lambda v, p=problem: v.problem == p, one_pass, options.late)  # type: ignore[misc]
+    for seed, verdict in tally.above[: options.show_above]:
+        text = f"copies {verdict.after} B, {verdict.least} B are enough"
+        _print(seed, text, lambda v: v.problem is None and v.after > v.least, one_pass, options.late)
+
+
+def _print(
+    seed: int, message: str, is_like: Callable[[Verdict], bool], one_pass: Pass, late: bool = False
+) -> None:
+    graph = minimal(seed, is_like, one_pass, late=late)
+    graph = delayed(graph) if late else graph
     print(f"\n# seed {seed}: {message}\n{graph}\n# now: {judged(graph, one_pass)}")
 
 

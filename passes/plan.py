@@ -16,11 +16,13 @@ from . import hop, wellformed
 from .decision import Decision
 from .describe import describe
 from .model import Model
+from .options import Options
 from .report import Outcome, Report
 from .rewrite import apply
 from .search import best, unplaced
 from .subgraph_call import Calls
 from .summary import Summaries
+from .unlock import unlocked
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ def copied(module: GraphModule) -> Graph:
     return graph
 
 
-def decided(graph: Graph, calls: Calls, *, lowered: bool = False) -> Decision:
+def decided(graph: Graph, calls: Calls, options: Options) -> Decision:
     """Decide one graph by itself.
 
     Raises:
@@ -97,20 +99,22 @@ def decided(graph: Graph, calls: Calls, *, lowered: bool = False) -> Decision:
     wellformed.check(graph)
     aside: frozenset[Node] = frozenset()
     while True:
-        decision = best(Model(graph, lowered=lowered, aside=aside, calls=calls))
+        decision = best(Model(graph, options, aside=aside, calls=calls))
+        if options.order == "free":
+            decision = unlocked(decision)
         more = unplaced(decision) - aside
         if not more:
             return decision
         aside |= more
 
 
-def alone(graph: Graph, *, lowered: bool = False) -> Plan:
+def alone(graph: Graph, options: Options) -> Plan:
     """Plan a graph without its subgraphs.
 
     Raises:
         GraphError: it is no functional graph.
     """
-    return Plan(decided(graph, Calls(Summaries(lowered=lowered)), lowered=lowered), {})
+    return Plan(decided(graph, Calls(Summaries(lowered=options.lowered)), options), {})
 
 
 def shared(root: Graph) -> frozenset[GraphModule]:

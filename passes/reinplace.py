@@ -7,10 +7,11 @@ from torch.fx import Graph, GraphModule
 
 from . import plan, tie, wellformed
 from .errors import GraphError
+from .options import DEFAULT, Options, Ordering, Policy
 from .report import Report
 
 
-def reinplace(gm: GraphModule) -> Report:
+def reinplace(gm: GraphModule, *, policy: Policy = "memory", order: Ordering = "free") -> Report:
     """Rewrite a functional graph so that its operators write in place wherever that is invisible.
 
     The graph run as it was is the specification: afterwards every output has the same values, shape and
@@ -21,18 +22,24 @@ def reinplace(gm: GraphModule) -> Report:
     Args:
         gm: a functional graph as AOTAutograd gives it to the post-grad stage; changed in place and
             recompiled.
+        policy: ``"memory"``: hold and copy the fewest bytes; ``"speed"``: for a compiler that fuses
+            elementwise operators, leave view scatters functional where it computes them on the way.
+        order: ``"free"``: readers of an old value may move in front of the write that replaces it, where
+            that saves a copy; ``"keep"``: the nodes keep their order.
 
     Returns:
         What was decided, one outcome per candidate.
 
     Raises:
         GraphError: it is no such graph; it is left as it was.
+        ReinplaceError: an option has another value.
         RewriteError: the rewrite failed; the graph is as it was before.
     """
+    options = Options(policy, order)
     graph = _graph_of(gm)
     if isinstance(gm, GraphModule):
         wellformed.check_code(graph)
-    planned = tie.plan(graph)
+    planned = tie.plan(graph, options)
     report = planned.report()
     planned.carry_out()
     if isinstance(gm, GraphModule):
@@ -40,29 +47,31 @@ def reinplace(gm: GraphModule) -> Report:
     return report
 
 
-def reinplace_graph(graph: Graph, *, lowered: bool = False) -> Report:
-    """Do the work of :func:`reinplace` on one bare graph, which Inductor will lower if ``lowered``.
+def reinplace_graph(graph: Graph, options: Options = DEFAULT) -> Report:
+    """Do the work of :func:`reinplace` on one bare graph.
 
     Subgraphs stay as they are: Inductor has had each of them rewritten before.
     """
-    planned = plan.alone(graph, lowered=lowered)
+    planned = plan.alone(graph, options)
     report = planned.report()
     planned.carry_out()
     return report
 
 
-def analyze(gm: GraphModule, *, nested: bool = True) -> Report:
-    """Return what :func:`reinplace` would decide; the graph is not touched.
-
-    Args:
-        gm: a functional graph.
-        nested: whether to look into the subgraphs that it calls; if not, none of them writes an operand.
+def analyze(gm: GraphModule, *, policy: Policy = "memory", order: Ordering = "free") -> Report:
+    """Return what :func:`reinplace` would decide with the same arguments; the graph is not touched.
 
     Raises:
         GraphError: it is no functional graph.
+        ReinplaceError: an option has another value.
     """
-    graph = _graph_of(gm)
-    return (tie.plan(graph) if nested else plan.alone(graph)).report()
+    options = Options(policy, order)
+    return tie.plan(_graph_of(gm), options).report()
+
+
+def analyze_graph(graph: Graph, options: Options = DEFAULT) -> Report:
+    """Return what :func:`reinplace_graph` would decide with the same arguments; the graph is not touched."""
+    return plan.alone(graph, options).report()
 
 
 def _graph_of(gm: object) -> Graph:

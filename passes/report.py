@@ -36,7 +36,7 @@ class Outcome:
         op: the operator's name without overload (``"aten::index_put"``), or a Triton kernel's name.
         arg: the argument's name, with an index for a list element (``"self[3]"``).
         node: the name of the node in the functional graph.
-        reinplaced: whether the result lives in the operand's storage.
+        reinplaced: whether nothing is copied: the result lives in the operand's storage, or is fused.
         nbytes: bytes the copy holds; for symbolic sizes, of the hinted sizes.
         reason: why it was cloned; ``None`` when reinplaced.
         blockers: the nodes that hold it back, nearest first.
@@ -44,6 +44,9 @@ class Outcome:
         hint: what the author can do about it; empty when reinplaced.
         added: whether it is no candidate of the program but a copy that our pass adds, to write a
             larger one in place or to keep an output apart.
+        fused: whether it stays functional because Inductor computes it in one kernel with what makes or
+            uses it, so that in place would cost more (see ``passes.cost``).
+        moved: the readers of the old value that the pass runs before this write, so that it may be in place.
     """
 
     label: str
@@ -57,11 +60,16 @@ class Outcome:
     source: str | None = None
     hint: str = ""
     added: bool = False
+    fused: bool = False
+    moved: tuple[Blocker, ...] = ()
 
     def __str__(self) -> str:
         where = f" at {self.source}" if self.source else ""
+        if self.fused:
+            return f"{self.label}: fused, nothing is copied{where}"
         if self.reinplaced or self.reason is None:
-            return f"{self.label}: in place{where}"
+            after = f", once {', '.join(map(str, self.moved))} ran before it" if self.moved else ""
+            return f"{self.label}: in place{where}{after}"
         text = f"{self.label}: cloned, {self.nbytes} B{where}: {self.reason.sentence}"
         if self.blockers:
             text += "; held back by " + ", ".join(map(str, self.blockers))
@@ -72,6 +80,7 @@ class Outcome:
         data = dataclasses.asdict(self)
         data["reason"] = self.reason.value if self.reason else None
         data["blockers"] = [dataclasses.asdict(b) for b in self.blockers]
+        data["moved"] = [dataclasses.asdict(b) for b in self.moved]
         return data
 
     @classmethod
@@ -83,6 +92,7 @@ class Outcome:
                 **data,
                 "reason": Reason(reason) if reason is not None else None,
                 "blockers": tuple(Blocker(**b) for b in data["blockers"]),
+                "moved": tuple(Blocker(**b) for b in data.get("moved", ())),
             }
         )
 

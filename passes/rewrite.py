@@ -6,6 +6,7 @@ a journal; nodes are erased last, when nothing can fail any more.
 
 from __future__ import annotations
 
+import itertools
 import operator
 from typing import Any
 
@@ -38,6 +39,9 @@ def apply(decision: Decision) -> None:
     before = [(n, n.args, n.kwargs, dict(n.meta)) for n in graph.nodes]
     rewriter = Rewriter(decision)
     try:
+        for anchor, moved in decision.model.moved.items():
+            for node in moved:
+                anchor.prepend(node)
         dead = rewriter.run()
         graph.lint()
     except Exception as error:
@@ -78,6 +82,9 @@ def _restore(graph: Graph, before: list[tuple[Node, Any, Any, dict[str, Any]]]) 
     for node in reversed(list(graph.nodes)):
         if node not in known:
             graph.erase_node(node)
+    for (node, *_), (following, *_) in itertools.pairwise(before):
+        if node.next is not following:
+            node.append(following)
 
 
 class Rewriter:

@@ -25,8 +25,8 @@ _TRIALS = 48
 
 def best(model: Model) -> Decision:
     """Return the cheapest legal decision found."""
-    banned: dict[int, Refusal] = {}
-    decision = _closed(model, banned)
+    banned = dict.fromkeys(model.fused, Refusal(Reason.CHEAPER))
+    decision = closed(model, banned)
     tried: set[frozenset[int]] = set()
     budget = min(_TRIALS, 4 + 40_000 // (1 + len(model.order)))
     while budget > 0:
@@ -36,7 +36,7 @@ def best(model: Model) -> Decision:
         tried.add(frozenset({*banned, choice}))
         budget -= 1
         trial_bans = {**banned, choice: Refusal(Reason.CHEAPER)}
-        trial = _closed(model, trial_bans)
+        trial = closed(model, trial_bans)
         if trial.rank < decision.rank:
             decision, banned = trial, trial_bans
     return _explained(decision, banned)
@@ -78,7 +78,7 @@ def _is_placed(model: Model, candidate: Candidate) -> bool:
     return aligned or not is_viewed_otherwise(candidate.node)
 
 
-def _closed(model: Model, banned: dict[int, Refusal]) -> Decision:
+def closed(model: Model, banned: dict[int, Refusal]) -> Decision:
     """Decide, then lift escapes until none is left."""
     bans, returned = dict(banned), dict[Node, int]()
     while True:
@@ -114,7 +114,7 @@ def _explained(decision: Decision, banned: dict[int, Refusal]) -> Decision:
     """Say of a candidate that was refused for the sake of others which ones these are."""
     candidates = decision.model.candidates
     for index in banned:
-        if decision.refused[index].reason is not Reason.CHEAPER:
+        if index in decision.model.fused or decision.refused[index].reason is not Reason.CHEAPER:
             continue
         others = {i: r for i, r in banned.items() if i != index}
         freed = tuple(

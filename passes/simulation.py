@@ -17,7 +17,7 @@ from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
 from . import _torch
-from .collectives import InFlight, is_imitated
+from .collectives import InFlight, is_imitated, is_started
 from .equivalence import Effects, difference, effects
 from .execution import address, attributes, cloned, leaves
 from .same_bytes import copy_of, equal, overlap, same_bytes, same_strides
@@ -174,7 +174,7 @@ class _Run:
             value = self._node(node)
         except (Illegal, RuntimeError, IndexError, ValueError, TypeError):
             raise Illegal(node) from None
-        if not self._is_view(node):
+        if not self._is_view(node) and not is_started(node.target):
             pairs = zip(leaves(self.spec[node]), leaves(value), strict=True)
             if not all(equal(was, now) for (_, was), (_, now) in pairs):
                 raise Illegal(node)
@@ -191,7 +191,7 @@ class _Run:
 
     def _is_view(self, node: Node) -> bool:
         """Return whether a node hands on bytes that others made, which nobody need read now."""
-        if slots(node):
+        if slots(node) or is_imitated(node.target):
             return False
         given = {
             address(self.spec[n]) for n in node.all_input_nodes if isinstance(self.spec[n], torch.Tensor)
@@ -209,7 +209,8 @@ class _Run:
         if node.target is aten.as_strided.default:
             return self._as_strided(node, args)
         if is_imitated(node.target):
-            return self.in_flight.call(node.target, args, kwargs)
+            in_place = bool(slots(node)) and (node, 0) not in self.copied
+            return self.in_flight.call(node.target, args, kwargs, in_place=in_place)
         if not slots(node):
             return node.target(*args, **kwargs)  # type: ignore[operator]
         read: Any = map_arg(read_arguments(node), self._made_room(node))

@@ -33,6 +33,8 @@ def slots(node: Node) -> list[tuple[Any, Node]]:
         return []
     if node.target in SCATTERS or node.target in INDEX_PUTS or is_plain_clone(node):
         return [(0, node.args[0])] if isinstance(node.args[0], Node) else []
+    if is_reduction(node.target):
+        return [(0, node.args[0])] if isinstance(node.args[0], Node) else []
     if node.target is _torch.hop("auto_functionalized"):
         return list(_v1_slots(node))
     if node.target is _torch.hop("auto_functionalized_v2"):
@@ -41,6 +43,11 @@ def slots(node: Node) -> list[tuple[Any, Node]]:
         given: Any = node.kwargs["kwargs"]
         return [(name, given[name]) for name in node.kwargs["tensors_to_clone"]]  # type: ignore[union-attr]
     return []
+
+
+def is_reduction(target: Any) -> bool:
+    """Return whether a target is a functional collective that copies its input and works on the copy."""
+    return str(target).startswith(("_c10d_functional.all_reduce.", "_c10d_functional.broadcast."))
 
 
 def is_plain_clone(node: Node) -> bool:
@@ -70,7 +77,7 @@ def mutable(op: Any) -> list[str]:
 
 def read_arguments(node: Node) -> Any:
     """Return the arguments of a candidate's node that it only reads, nested as the node holds them."""
-    if not slots(node) or node.target is aten.clone.default:
+    if not slots(node) or node.target is aten.clone.default or is_reduction(node.target):
         return ()
     if node.target in SCATTERS or node.target in INDEX_PUTS:
         return node.args[1:]

@@ -22,6 +22,7 @@ from torch.fx import Graph, GraphModule, Node
 from . import _torch, hop
 from .decision import Decision
 from .errors import GraphError
+from .options import Options
 from .place import Place, reads_alike
 from .plan import Plan, copied, decided, shared
 from .region import Geometry, Region
@@ -31,17 +32,18 @@ from .summary import Summaries
 Pair = tuple[int, int]  # a result, and the placeholder it is tied to
 
 
-def plan(root: Graph) -> Plan:
+def plan(root: Graph, options: Options) -> Plan:
     """Plan a graph and everything that it calls.
 
     Raises:
         GraphError: the graph itself is not functional; a subgraph that is not stays as it is.
     """
-    return _Planner(root).plan(root)
+    return _Planner(root, options).plan(root)
 
 
 class _Planner:
-    def __init__(self, root: Graph) -> None:
+    def __init__(self, root: Graph, options: Options) -> None:
+        self._options = options
         self._shared = shared(root)
         self._summaries = Summaries()
         self._functional: dict[GraphModule, Plan | None] = {}
@@ -60,11 +62,11 @@ class _Planner:
             if tied is not None:
                 inner.update(tied[0])
                 ties.update(tied[1])
-        decision = decided(graph, Calls(self._summaries, ties))
+        decision = decided(graph, Calls(self._summaries, ties), self._options)
         told = {(c.node, c.slot) for c in decision.model.candidates}
         if any((node, tie.result) not in told for node, tied in ties.items() for tie in tied):
             # The graph's own model left a tie out: a write that nobody would have looked at.
-            inner, decision = {}, decided(graph, Calls(self._summaries))
+            inner, decision = {}, decided(graph, Calls(self._summaries), self._options)
         for module in users:
             functional = self.functional(module)
             if module not in inner and functional is not None:

@@ -55,17 +55,21 @@ class Before:
     text: str
 
     @classmethod
-    def of(cls, gm: GraphModule) -> Before:
+    def of(cls, gm: GraphModule, *, lowered: bool = False) -> Before:
         """Take the snapshot of a functional graph.
+
+        Args:
+            gm: the graph; the subgraphs that it calls are compiled, and judged, as graphs of their own.
+            lowered: whether Inductor will lower what the pass under test makes of it.
 
         Raises:
             pytest_reinplace.passes.GraphError: the graph is not functional.
         """
         from torch.fx import Graph
 
-        from .passes import analyze
+        from .passes import Options, analyze_graph
 
-        report = analyze(gm, nested=False)
+        report = analyze_graph(gm.graph, Options(lowered=lowered))
         copies: dict[Node, Node] = {}
         Graph().graph_copy(gm.graph, copies)
         nodes = {node.name: copy for node, copy in copies.items()}

@@ -99,7 +99,7 @@ class PostGrad:
         from .passes import GraphError
 
         try:
-            self._before, self._problem = Before.of(self._gm), ""
+            self._before, self._problem = Before.of(self._gm, lowered=True), ""
         except GraphError as error:
             if self._before is None:
                 self._problem = str(error)

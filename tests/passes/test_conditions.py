@@ -22,7 +22,7 @@ def judged(fn: Callable[..., Any], *args: Any, v2: bool = True, dynamic: bool = 
     gm, inputs = functional(fn, *args, v2=v2, dynamic=dynamic)
     rewritten = copy.copy(gm)
     rewritten.graph = copy.deepcopy(gm.graph)
-    report = reinplace(rewritten)
+    report = reinplace(rewritten, order="keep")
     assert_equivalent(gm, rewritten, inputs)
     return report
 

@@ -42,7 +42,7 @@ def rewritten(fn: Callable[..., Any], *inputs: Any) -> tuple[Report, GraphModule
     """Trace, rewrite, and hold the result against the traced graph."""
     gm = traced(fn, *inputs)
     new = copy.deepcopy(gm)
-    report = reinplace(new)
+    report = reinplace(new, order="keep")
     assert_equivalent(gm, new, list(inputs))
     return report, new
 

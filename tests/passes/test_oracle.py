@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.fx import GraphModule
 
-from pytest_reinplace.passes import ReinplaceError, adversary, conditions, declare, oracle, reinplace
+from pytest_reinplace.passes import Options, ReinplaceError, adversary, conditions, declare, oracle, reinplace
 from pytest_reinplace.passes.execution import cloned, leaves, run
 from pytest_reinplace.passes.model import Model
 from pytest_reinplace.passes.oracle import judged, minimal, tallied
@@ -48,7 +48,7 @@ def without_write_backs(gm: GraphModule) -> None:
 
 def lowered(gm: GraphModule) -> None:
     """Rewrite as for Inductor, which leaves some candidates out and writes others differently."""
-    reinplace_graph(gm.graph, lowered=True)
+    reinplace_graph(gm.graph, Options(lowered=True))
 
 
 def idle(gm: GraphModule) -> None:

@@ -1,0 +1,160 @@
+"""The cost rule: which view scatters are better computed than written in place.
+
+Inductor computes a view scatter element by element, in one kernel with what makes its operand or with what
+uses its result. Written in place it is a store of its own, into an operand that must be in memory. So for
+
+    y = x * 2; y = slice_scatter(y, v)          # (a) the operand exists nowhere else
+    z = mm(x, w); r = slice_scatter(z, v) + 1   # (b) the result exists nowhere else
+
+being functional costs no copy: one buffer is held either way, and in place the bytes of ``v`` are stored
+once more, by one more kernel. For everything else in place is at least as good: the functional form holds
+both versions of a buffer, or copies it.
+
+``policy="memory"`` computes only what certainly holds no more: in (a) the operand has no other reader, in
+(b) the result has one, and together few enough bytes are read that Inductor does not put the value into
+memory after all. ``policy="speed"`` computes wherever the operand or the result need not be in memory,
+which is where Inductor itself does: a value may then be computed several times, or held twice.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch.fx import Node
+
+from . import _torch
+from .candidate import Candidate, Kind
+from .place import Place
+from .schema import is_operator, schema_of
+
+if TYPE_CHECKING:
+    from .model import Model
+    from .options import Options
+
+# Inductor puts a value into memory that reads more buffers than this, once it is used twice.
+_MOST_READS = 4
+_MOST_NODES = 30
+_FACTORIES = ("aten::full", "aten::zeros", "aten::ones", "aten::arange", "prims::iota", "aten::scalar_tensor")
+
+
+def fused(model: Model, options: Options) -> frozenset[int]:
+    """Return the candidates that stay functional because that is no copy, and cheaper."""
+    if not (options.lowered or options.policy == "speed"):
+        return frozenset()  # each node is run by itself
+    rule = _Rule(model, options.policy == "speed")
+    scatters = (c for c in model.candidates if c.kind is Kind.SCATTER)
+    return frozenset(c.index for c in scatters if rule.is_known_computed(c.node))
+
+
+class _Rule:
+    def __init__(self, model: Model, speed: bool) -> None:
+        self._model = model
+        self._speed = speed
+        self._computed: dict[Node, bool] = {}
+        self._scatters = {c.node: c for c in model.candidates if c.kind is Kind.SCATTER}
+
+    def is_computed(self, candidate: Candidate) -> bool:
+        """Return whether a scatter is better computed than written."""
+        if not self._few_reads(candidate.node):
+            return False
+        return self._of_unstored(candidate) or self._is_dissolved(candidate.node)
+
+    # -- (a) what the operand is made of ------------------------------------------------------------
+
+    def _of_unstored(self, candidate: Candidate) -> bool:
+        """Return whether the operand need not be in memory: no one but this scatter looks at it."""
+        root = self._base(candidate.operand_node)
+        if not self._is_elementwise(root):
+            return False
+        if self._speed:
+            return True
+        readers = self._readers(root)
+        # Scatters into views of the operand, whose results are what this one writes, belong to it.
+        inner = {r for r in readers if r in self._scatters and r is not candidate.node}
+        mine = inner | {candidate.node}
+        outer = {r for r in mine if not self._readers(r) <= mine}
+        return readers <= mine and len(outer) == 1
+
+    def _is_elementwise(self, node: Node) -> bool:
+        """Return whether Inductor computes a node where it is used."""
+        if node.op != "call_function" or not is_operator(node.target) or not _is_plain(node):
+            return False
+        if node in self._scatters:
+            return self.is_known_computed(node)
+        schema = schema_of(node.target)
+        if schema.name.startswith(_FACTORIES):
+            return True
+        return _is_pointwise(node)
+
+    def is_known_computed(self, node: Node) -> bool:
+        """Return whether an earlier scatter is computed."""
+        if node not in self._computed:
+            self._computed[node] = False
+            self._computed[node] = self.is_computed(self._scatters[node])
+        return self._computed[node]
+
+    # -- (b) what uses the result --------------------------------------------------------------------
+
+    def _is_dissolved(self, node: Node, depth: int = 0) -> bool:
+        """Return whether a result need not be in memory: elementwise operators use it, here only one."""
+        readers = self._readers(node)
+        if not readers or depth > _MOST_READS or (len(readers) > 1 and not self._speed):
+            return False
+        for reader in readers:
+            if reader in self._scatters:
+                if not self._is_dissolved(reader, depth + 1):
+                    return False
+            elif not (reader.op == "call_function" and is_operator(reader.target) and _is_pointwise(reader)):
+                return False
+        return True
+
+    # -- both ----------------------------------------------------------------------------------------
+
+    def _few_reads(self, node: Node) -> bool:
+        """Return whether computing a node reads few buffers, by few operations."""
+        if self._speed:
+            return True
+        pending, seen, reads = [node], set[Node](), set[Node]()
+        while pending:
+            current = self._base(pending.pop())
+            if current in seen:
+                continue
+            seen.add(current)
+            if current is node or self._is_elementwise(current):
+                pending.extend(filter(_is_plain, current.all_input_nodes))
+            else:
+                reads.add(current)
+            if len(seen) > _MOST_NODES or len(reads) > _MOST_READS:
+                return False
+        return True
+
+    def _base(self, node: Node) -> Node:
+        """Return what a node is a view of."""
+        while node.op == "call_function" and is_operator(node.target) and schema_of(node.target).view:
+            source = node.args[0]
+            if not isinstance(source, Node) or not isinstance(self._model.values.get(source), Place):
+                return node
+            node = source
+        return node
+
+    def _readers(self, node: Node) -> set[Node]:
+        """Return what reads a node, through views."""
+        found, pending = set[Node](), list(node.users)
+        while pending:
+            user = pending.pop()
+            if user.op == "call_function" and is_operator(user.target) and schema_of(user.target).view:
+                pending.extend(user.users)
+            else:
+                found.add(user)
+        return found
+
+
+def _is_pointwise(node: Node) -> bool:
+    op = node.target
+    tagged = torch.Tag.pointwise in op.tags  # type: ignore[union-attr]
+    return tagged and _torch.is_lowered(op) and not _torch.is_fallback(op)
+
+
+def _is_plain(node: Node) -> bool:
+    return isinstance(node.meta.get("val"), torch.Tensor)

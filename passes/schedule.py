@@ -1,0 +1,180 @@
+"""What may move where: the constraints on the order of a functional graph, and an order under change.
+
+Nodes only move to an earlier place: in front of a write that would otherwise have to copy because they
+read the old bytes after it. A move is legal because the nodes that move are pure, everything that they
+need is there before them, and they cross nothing that could make them compute something else:
+
+* they are ATen or prims operators, views or arithmetic on sizes; no candidates, no random numbers, no
+  data-dependent sizes, no collectives, no operators that are not torch's own;
+* they cross no effect, random number, collective, wait or operator that is not understood;
+* they cross no real write (``copy_``) into a storage that they touch.
+
+So the graph in its new order is a functional graph that computes the same: it is decided like any other.
+"""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import operator
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.fx import Node
+
+from . import _torch
+from .schema import is_operator, schema_of
+
+if TYPE_CHECKING:
+    from .model import Model
+
+_MOST_MOVED = 48  # nodes that one candidate may move, found or not: planning stays linear
+_FUNCTIONAL_WRAPPERS = ("auto_functionalized", "auto_functionalized_v2", "triton_kernel_wrapper_functional")
+_SYMBOLIC_MODULES = ("_operator", "math", "builtins", "torch.fx.experimental.symbolic_shapes")
+_NUMBERS = (int, float, torch.SymInt, torch.SymFloat, torch.SymBool)
+_FIXED_TAGS = (
+    torch.Tag.nondeterministic_seeded,
+    torch.Tag.data_dependent_output,
+    torch.Tag.dynamic_output_shape,
+)
+
+Key = tuple[float, int, int]  # where: in front of which place (0) or at it (1), then the old order
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Order:
+    """Another order of a graph's nodes.
+
+    Args:
+        nodes: all nodes, in the new order.
+        moved: for each write that something moved in front of, what moved, in order.
+        unlocks: the readers for whose sake it moved, by candidate: its node and its slot.
+    """
+
+    nodes: tuple[Node, ...]
+    moved: dict[Node, tuple[Node, ...]]
+    unlocks: dict[tuple[Node, Any], tuple[Node, ...]] = dataclasses.field(default_factory=dict)
+
+
+class Schedule:
+    """The order of a graph, as written at first, in which pure nodes move to earlier places.
+
+    Args:
+        model: the model of the graph as it is written.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._at = model.order
+        self._fixed = {candidate.node for candidate in model.candidates}
+        self._barriers = [i for node, i in model.order.items() if is_barrier(node)]
+        self._moved: dict[Node, Key] = {}
+        self._anchor: dict[Node, Node] = {}
+
+    def order(self) -> Order | None:
+        """Return the order as it is now; ``None`` when nothing moved."""
+        if not self._moved:
+            return None
+        nodes = tuple(sorted(self._at, key=self._key))
+        moved: dict[Node, list[Node]] = {}
+        for node in nodes:
+            if node in self._anchor:
+                moved.setdefault(self._anchor[node], []).append(node)
+        return Order(nodes, {anchor: tuple(group) for anchor, group in moved.items()})
+
+    def move(self, readers: Iterable[Node], before: Node, limit: int) -> bool:
+        """Move readers, and what they need, in front of a node that itself stays; all or none.
+
+        Args:
+            readers: the nodes to move.
+            before: a candidate or a real write.
+            limit: how many bytes the results of all that moves may hold together.
+
+        Returns:
+            Whether they stand in front of it now.
+        """
+        time = self._at[before]
+        group = self._needed(readers, time)
+        if group is None or sum(map(self._nbytes, group)) > limit:
+            return False
+        for node in group:
+            self._moved[node] = (time, 0, self._at[node])
+            self._anchor[node] = before
+        return True
+
+    def _key(self, node: Node) -> Key:
+        return self._moved.get(node, (self._at[node], 1, 0))
+
+    def _needed(self, readers: Iterable[Node], time: int) -> list[Node] | None:
+        """Return what must move for ``readers`` to come before ``time``; ``None`` when something may not."""
+        pending, found = list(readers), dict[Node, None]()
+        while pending:
+            node = pending.pop()
+            if node in found or self._key(node) <= (time, 0, self._at[node]):
+                continue
+            # The write itself, and all that comes from it, is among what may not move: no cycle arises.
+            if len(found) == _MOST_MOVED or not self._may_move(node, time):
+                return None
+            found[node] = None
+            pending.extend(node.all_input_nodes)
+        return list(found)
+
+    def _may_move(self, node: Node, time: int) -> bool:
+        if node in self._fixed or not is_movable(node):
+            return False
+        at = self._at[node]
+        crossed = bisect.bisect_left(self._barriers, time)
+        if crossed < len(self._barriers) and self._barriers[crossed] < at:
+            return False
+        storages = {p.storage for _, p in self._model.operands((node.args, node.kwargs))}
+        writes = (w for s in storages for w in self._model.writes.get(s, ()))
+        return not any(time <= w.time < at for w in writes)
+
+    def _nbytes(self, node: Node) -> int:
+        """Return the bytes of new memory that a node's results take; views take none."""
+        given = {p.storage for _, p in self._model.operands((node.args, node.kwargs))}
+        made = [p for _, p in self._model.operands(node) if p.storage not in given]
+        return sum(self._model.nbytes(p.region) for p in made)
+
+
+def is_movable(node: Node) -> bool:
+    """Return whether a node computes the same wherever what it reads is the same."""
+    if node.op != "call_function" or node.meta.get("unbacked_bindings"):
+        return node.op == "get_attr"
+    if not is_operator(node.target):
+        return _is_plain(node)
+    schema = schema_of(node.target)
+    tags = node.target.tags  # type: ignore[union-attr]
+    return (
+        schema.name.startswith(("aten::", "prims::"))
+        and not schema.mutable
+        and bool(schema.returns)
+        and not any(tag in tags for tag in _FIXED_TAGS)
+        and not node.is_impure()
+    )
+
+
+def is_barrier(node: Node) -> bool:
+    """Return whether nothing may move across a node: an effect, or what may be one."""
+    if node.op in ("placeholder", "get_attr", "output"):
+        return False
+    if node.op != "call_function":
+        return True
+    if any(node.target is _torch.hop(name) for name in _FUNCTIONAL_WRAPPERS):
+        return False
+    if not is_operator(node.target):
+        return not _is_plain(node)
+    schema = schema_of(node.target)
+    if node.target is torch.ops.aten.copy_.default:
+        return False  # held against what is moved across it, storage by storage
+    random = torch.Tag.nondeterministic_seeded in node.target.tags  # type: ignore[union-attr]
+    return random or "c10d" in schema.name or not schema.returns or bool(schema.mutable) or node.is_impure()
+
+
+def _is_plain(node: Node) -> bool:
+    """Return whether a node takes an item, or computes a size from sizes."""
+    if node.target is operator.getitem:
+        return True
+    known = getattr(node.target, "__module__", None) in _SYMBOLIC_MODULES
+    return known and isinstance(node.meta.get("val"), _NUMBERS)
