@@ -20,6 +20,7 @@ from torch.fx import Graph
 from . import _torch, mend, protect, registry
 from .errors import ReinplaceError
 from .options import Options, Ordering, Policy
+from .realize import realize
 from .reinplace import reinplace_graph
 from .report import Report
 from .schema import is_operator, schema_of
@@ -86,6 +87,7 @@ class ReinplacePass(CustomGraphPass):  # type: ignore[misc]
             log.warning("reinplacing skipped, every wrapper clones: %s", error)
             report = Report()
         clone_all(graph)
+        realize(graph)
         return report
 
     def __call__(self, graph: Graph) -> None:

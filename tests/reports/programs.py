@@ -170,6 +170,13 @@ def copy_then_op(dst: Tensor, src: Tensor) -> None:
     ops.bump(src)
 
 
+def elementwise_then_op(dst: Tensor, src: Tensor) -> None:
+    scaled = src * 2 + 1
+    first = src[0, 0] * 3
+    ops.bump(src)
+    dst.copy_(scaled.t().contiguous().t() + first)
+
+
 # 195451: a returned scatter shares storage with the input it was copied into
 
 
@@ -423,7 +430,7 @@ PROGRAMS = (
     Program(198094, index_put_then_zero, _INPUTS["part"]),
     Program(198094, diagonal_scatter_then_copy, lambda: [ints(4, 4), ints(4, start=90)]),
     *(Program(198131, f, _INPUTS["two"]) for f in (copy_then_update, copy_part_then_update, exchange)),
-    Program(198131, copy_then_op, _INPUTS["two"]),
+    *(Program(198131, f, _INPUTS["two"]) for f in (copy_then_op, elementwise_then_op)),
     *(Program(195451, f, _INPUTS["part"]) for f in (returned_scatter, returned_index_put)),
     *(Program(195451, f, _INPUTS["part"]) for f in (returned_row, returned_twice)),
     *(

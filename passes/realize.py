@@ -1,0 +1,146 @@
+"""Values that must be in memory before a kernel overwrites what they are computed from.
+
+Inductor computes an elementwise value where it is used. Before a kernel of its own (a ``FallbackKernel``)
+writes a buffer, it puts the values that read this buffer into memory, but it has given the kernel its place
+in the program by then: their computation comes after the write and sees the new bytes. (torch 2.11 to 2.13;
+``y = x + 1; op_(x); z.copy_(y)`` is wrong without any pass of ours.) So we ask for each such value to be in
+memory where it is made, by a copy into fresh memory. Inductor makes no copy of it: it computes the value
+right there, which it would have to do all the same.
+"""
+
+from __future__ import annotations
+
+import bisect
+import operator
+from typing import Any
+
+import torch
+from torch.fx import Graph, Node
+
+from . import _torch
+from .emit import Emitter
+from .schema import argument, is_operator, schema_of
+
+aten = torch.ops.aten
+
+# A reduction of so many elements into one is a loop that ends in memory.
+_REDUCED = 64
+
+
+def realize(graph: Graph) -> int:
+    """Put values into memory that a later kernel would spoil; returns how many."""
+    roots: dict[Node, Node] = {}
+    writes = _writes(graph, roots)
+    if not writes:
+        return 0
+    order = {node: i for i, node in enumerate(graph.nodes)}
+    times = {root: [order[n] for n in nodes] for root, nodes in writes.items()}
+    reads: dict[Node, frozenset[Node]] = {}
+    late = [node for node in order if _is_late(node, roots, reads, times, order)]
+    emitter = Emitter(graph, _torch.fake_mode_of([node.meta["val"] for node in late[:1]]))
+    for node in late:
+        _store(emitter, node)
+    return len(late)
+
+
+def _writes(graph: Graph, roots: dict[Node, Node]) -> dict[Node, list[Node]]:
+    """Return the kernels that write each buffer, in order; notes what every node is a view of."""
+    found: dict[Node, list[Node]] = {}
+    for node in graph.nodes:
+        roots[node] = roots[node.all_input_nodes[0]] if _is_view(node) else node
+        for written in _written(node):
+            found.setdefault(roots[written], []).append(node)
+    return found
+
+
+def _is_view(node: Node) -> bool:
+    if node.op != "call_function" or not node.all_input_nodes:
+        return False
+    if node.target is operator.getitem:
+        return _is_view(node.all_input_nodes[0])
+    return is_operator(node.target) and schema_of(node.target).view
+
+
+def _written(node: Node) -> list[Node]:
+    """Return what a node writes that Inductor calls a kernel for."""
+    if node.op != "call_function" or not is_operator(node.target):
+        return []
+    schema = schema_of(node.target)
+    if not schema.mutable or (_torch.is_lowered(node.target) and not _torch.is_fallback(node.target)):
+        return []
+    values = [argument(node, name) for name in schema.mutable]
+    flat = [v for value in values for v in (value if isinstance(value, list | tuple) else [value])]
+    return [v for v in flat if isinstance(v, Node)]
+
+
+def _is_late(
+    node: Node,
+    roots: dict[Node, Node],
+    reads: dict[Node, frozenset[Node]],
+    times: dict[Node, list[int]],
+    order: dict[Node, int],
+) -> bool:
+    """Return whether a value is used after a buffer is written that it is computed from, and is not stored.
+
+    Notes in ``reads`` which written buffers a value is computed from, where it is not in memory.
+    """
+    if roots[node] is not node or not _is_computed_where_used(node):
+        return False
+    found = {r for n in node.all_input_nodes for r in (roots[n], *reads.get(roots[n], ()))}
+    read = frozenset(r for r in found if r in times)
+    if not read or _is_stored_output(node):
+        return False
+    last = max((order[user] for user in _users(node)), default=0)
+    late = any(_first_after(times[root], order[node]) < last for root in read)
+    if not late:
+        reads[node] = read
+    return late
+
+
+def _is_stored_output(node: Node) -> bool:
+    """Return whether Inductor stores a value at once because it is returned; single elements it may not."""
+    numel = node.meta["val"].numel()
+    is_single = isinstance(numel, int) and numel <= 1
+    return not is_single and any(user.op == "output" for user in node.users)
+
+
+def _first_after(times: list[int], time: int) -> float:
+    at = bisect.bisect_right(times, time)
+    return times[at] if at < len(times) else float("inf")
+
+
+def _users(node: Node) -> list[Node]:
+    """Return what uses a node, through views."""
+    found, pending = list[Node](), list(node.users)
+    while pending:
+        user = pending.pop()
+        found.append(user)
+        if _is_view(user):
+            pending.extend(user.users)
+    return found
+
+
+def _is_computed_where_used(node: Node) -> bool:
+    """Return whether Inductor may put off computing a node."""
+    val: Any = node.meta.get("val")
+    if node.op != "call_function" or not is_operator(node.target) or not isinstance(val, torch.Tensor):
+        return False
+    if not _torch.is_lowered(node.target) or _torch.is_fallback(node.target) or val.is_complex():
+        return False
+    if schema_of(node.target).mutable:
+        return False
+    values = [n.meta.get("val") for n in node.all_input_nodes]
+    sizes = [v.numel() for v in values if isinstance(v, torch.Tensor)]
+    is_pointwise = torch.Tag.pointwise in node.target.tags  # type: ignore[union-attr]
+    if is_pointwise or not all(isinstance(s, int) for s in [val.numel(), *sizes]):
+        return True
+    return max(sizes, default=0) < _REDUCED * val.numel()
+
+
+def _store(emitter: Emitter, node: Node) -> None:
+    """Copy a value into fresh memory, which everybody uses from then on."""
+    following, before = node.next, set(node.users)
+    fresh = emitter.empty(following, node)
+    stored = emitter.call(following, aten.copy_.default, (fresh, node))
+    stored.meta["val"] = fresh.meta["val"]
+    node.replace_all_uses_with(stored, delete_user_cb=before.__contains__)
