@@ -13,6 +13,8 @@ from .operators import CLONE, COPY, SCATTERS, TRITON, TRITON_CALL, V1, V2, famil
 if TYPE_CHECKING:
     from torch.fx import Graph, Node
 
+    from .passes import Blocker
+
 Key = Callable[["Node"], object]
 
 
@@ -73,6 +75,14 @@ class After:
     def node(self, name: str) -> Node | None:
         """Return a functional node if it is still there."""
         return self._nodes.get(name)
+
+    def runs_first(self, readers: Iterable[Blocker], name: str) -> bool:
+        """Return whether readers that are still there come before what a functional node became."""
+        call = self.call(name)
+        if call is None:
+            return True
+        found = (self._nodes.get(reader.node) for reader in readers)
+        return all(node < call for node in found if node is not None)
 
     def call(self, name: str) -> Node | None:
         """Return what a functional node became, ``None`` when nothing is known to stand for it."""

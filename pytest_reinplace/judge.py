@@ -39,7 +39,7 @@ def judge(before: Before, graph: Graph) -> Judgement:
     suspicious = []
     for outcome in before.outcomes:
         in_place = fates.in_place(outcome.node, outcome.arg)
-        if in_place and _forbids(outcome.reason):
+        if in_place and (_forbids(outcome.reason) or not after.runs_first(outcome.moved, outcome.node)):
             suspicious.append(outcome.label)
         found.append(_settled(outcome, in_place))
     found += [_left(e, before) for e in before.epilogues if after.has_copy(e)]
