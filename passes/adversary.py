@@ -154,4 +154,6 @@ def _digest(tensor: torch.Tensor) -> torch.Tensor:
     """Return a number that depends on every element and its place."""
     flat = tensor.reshape(-1)
     weights = torch.arange(1, 2 * flat.numel() + 1, 2, device=flat.device)
-    return (flat * weights).sum()
+    total = (flat * weights).sum()
+    # The upper half of a number counts where it is added to smaller numbers, too.
+    return total if total.is_floating_point() or total.is_complex() else total ^ (total >> 31)

@@ -117,7 +117,9 @@ def _gathered(x: torch.Tensor, group_size: int) -> torch.Tensor:
 
 
 def _scattered(x: torch.Tensor, group_size: int) -> torch.Tensor:
-    return _reduced(x, group_size)[: x.shape[0] // group_size].clone()
+    """Return this rank's part, into which every other part goes too, so that no element is left unread."""
+    parts = _reduced(x, group_size).unflatten(0, (group_size, -1))
+    return torch.stack([_other(part, 2 * i) for i, part in enumerate(parts)]).sum(0, dtype=x.dtype)
 
 
 _RESULTS: dict[str, _Make] = {

@@ -19,7 +19,7 @@ from torch.fx import Node
 
 from .candidate import Candidate, Kind
 from .decision import Decision, Refusal
-from .place import Place, Read, Storage, reads_alike
+from .place import Place, Read, Storage, Write, reads_alike
 from .pointwise import is_own_element
 from .reason import Reason
 from .region import Region
@@ -46,12 +46,13 @@ def judge(decision: Decision, candidate: Candidate) -> Refusal | None:
     if candidate.kind is Kind.SCATTER and _is_moved(decision, candidate):
         decision.moved.add(candidate.index)
         return _clobbered(decision, candidate)
-    made = len(decision.snapshots)
+    made, assumed = len(decision.snapshots), len(decision.assumed)
     refusal = (
         _still_read(decision, candidate) or _clobbered(decision, candidate) or _same_node(decision, candidate)
     )
     if refusal is not None:
         decision.forget_snapshots(made)
+        del decision.assumed[assumed:]
     return refusal
 
 
@@ -166,9 +167,41 @@ def _clobbered(decision: Decision, candidate: Candidate) -> Refusal | None:
                 continue
             if read.hole is not None and geometry.contains(read.hole, write.place.region):
                 continue
-            if not (in_place and _is_unchanged(decision, write.source.storage, read.place)):
+            if in_place and _is_unchanged(decision, write.source.storage, read.place):
+                continue
+            if not _may_be_identity(decision, candidate, write):
                 return Refusal(Reason.CLOBBERED, (write.node, read.node), _up(decision, candidate))
+            decision.assumed.append((candidate, write, read.node))
+            break
     return None
+
+
+def _may_be_identity(decision: Decision, candidate: Candidate, write: Write) -> bool:
+    """Return whether a later write copies bytes onto themselves, or will if all goes well from here on.
+
+    What is written then lies there already, whole until the copy read it: nothing is overwritten.
+    """
+    if decision.is_identity(write):
+        return True
+    model, storage = decision.model, write.source.storage
+    root = decision.root(candidate.operand.storage)
+    if model.trees[storage] is not model.trees[root] or not model.same_value(write.source, write.place):
+        return False
+    while storage in model.made_by:
+        maker = model.made_by[storage]
+        if maker.time > candidate.time:
+            return True
+        storage = maker.operand.storage
+    return False
+
+
+def broken(decision: Decision) -> dict[int, Refusal]:
+    """Return the candidates whose results a write overwrites that was expected to turn into an identity."""
+    return {
+        candidate.index: Refusal(Reason.CLOBBERED, (write.node, reader), _up(decision, candidate))
+        for candidate, write, reader in decision.assumed
+        if not decision.is_identity(write)
+    }
 
 
 def _is_unchanged(decision: Decision, value: Storage, seen: Place) -> bool:

@@ -9,7 +9,6 @@ from .candidate import Candidate
 from .conditions import judge
 from .decision import Decision, Refusal
 from .model import Model
-from .place import Write
 
 
 def decide(model: Model, banned: dict[int, Refusal] | None = None) -> Decision:
@@ -22,7 +21,7 @@ def decide(model: Model, banned: dict[int, Refusal] | None = None) -> Decision:
         else:
             decision.accept(candidate)
     for writes in model.writes.values():
-        decision.erased.update(w.node for w in writes if is_identity(decision, w))
+        decision.erased.update(w.node for w in writes if decision.is_identity(w))
     return decision
 
 
@@ -30,11 +29,3 @@ def _by_gain(model: Model) -> Iterator[Candidate]:
     """Yield candidates in graph order, those of one node by what refusing them would cost."""
     for _, siblings in itertools.groupby(model.candidates, key=lambda c: c.node):
         yield from sorted(siblings, key=lambda c: -model.gain(c))
-
-
-def is_identity(decision: Decision, write: Write) -> bool:
-    """Return whether a real write copies bytes onto themselves."""
-    source, place = write.source, write.place
-    return decision.root(source.storage) is decision.root(place.storage) and (
-        decision.model.same_value(source, place)
-    )

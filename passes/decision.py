@@ -10,7 +10,7 @@ from torch.fx import Node
 from .candidate import Candidate, Kind
 from .model import Model
 from .pending import Pending
-from .place import Read, Storage
+from .place import Read, Storage, Write
 from .reason import Reason
 from .region import Region
 from .snapshot import Snapshot
@@ -47,6 +47,8 @@ class Decision:
         served: the reads that are served by them.
         erased: real writes that turned into identities.
         returned: ``{node: nbytes}`` of outputs that are cloned so that they share nothing.
+        assumed: ``(candidate, write, reader)``: accepted because a later write is expected to turn into an
+            identity, or it would overwrite what the reader needs.
     """
 
     model: Model
@@ -58,6 +60,7 @@ class Decision:
     served: set[Read] = dataclasses.field(default_factory=set)
     erased: set[Node] = dataclasses.field(default_factory=set)
     returned: dict[Node, int] = dataclasses.field(default_factory=dict)
+    assumed: list[tuple[Candidate, Write, Node]] = dataclasses.field(default_factory=list)
     roots: dict[Storage, Storage] = dataclasses.field(default_factory=dict)
     pending: dict[Storage, Pending] = dataclasses.field(default_factory=dict)
     _tests: int = 0
@@ -99,6 +102,15 @@ class Decision:
     def accepted(self, candidate: Candidate) -> bool:
         """Return whether a candidate is in place."""
         return candidate.index not in self.refused
+
+    def is_identity(self, write: Write) -> bool:
+        """Return whether a real write copies bytes onto themselves, as far as is decided."""
+        source, place = write.source, write.place
+        if self.root(source.storage) is not self.root(place.storage):
+            return False
+        if any(read in self.served for read in self.model.reads_by.get(write.node, ())):
+            return False  # it copies an older value, from elsewhere
+        return self.model.same_value(source, place)
 
     def is_served(self, reader: Node, operand: Node) -> bool:
         """Return whether a reader is given a copy of an operand that was made earlier."""

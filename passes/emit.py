@@ -97,6 +97,21 @@ class Emitter:
         strides = [self.symbol(origin, source, "sym_stride", i) for i in range(val.dim())]
         return self.view(origin, aten.empty_strided.default, (sizes, strides), _like(val))
 
+    def padded(self, origin: Node, source: Node, start: int, is_copied: bool) -> Node:
+        """Insert a copy of ``source``, or an empty buffer like it, that begins ``start`` elements in.
+
+        All sizes must be static, and no two elements the same bytes.
+        """
+        val = source.meta["val"]
+        need = start + 1 + sum((n - 1) * s for n, s in zip(val.size(), val.stride(), strict=True))
+        room = self.view(origin, aten.empty_strided.default, ([need], [1]), _like(val))
+        shape = (room, list(val.size()), list(val.stride()), start)
+        buffer = self.view(origin, aten.as_strided.default, shape)
+        if is_copied:
+            copy = self.call(origin, aten.copy_.default, (buffer, source))
+            copy.meta["val"] = buffer.meta["val"]
+        return buffer
+
     def _clone_expanded(self, origin: Node, source: Node, repeated: list[int]) -> Node:
         """Insert a copy of an expanded tensor: copy it once, then expand the copy."""
         sizes = [self.symbol(origin, source, "sym_size", d) for d in range(source.meta["val"].dim())]

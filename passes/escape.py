@@ -42,12 +42,13 @@ class Escapes:
         output = next(n for n in reversed(self._decision.model.graph.nodes) if n.op == "output")
         for root, classes in self._leaves.items():
             kept = root if root.is_input else max(classes, key=lambda s: self._size(classes[s]))
+            way = self._way(kept)
             mine: dict[Node, int] = {}
             cuts: set[int] = set()
             for storage in classes:
                 if storage is kept:
                     continue
-                edge = self._cut(root, storage)
+                edge = self._cut(way, storage)
                 node = self._cheaper_clone(classes[storage], edge)
                 if node is None:
                     cuts.add(edge.index)
@@ -61,22 +62,36 @@ class Escapes:
     def _size(self, leaves: dict[Node, Place]) -> int:
         return max(self._decision.model.nbytes(place.region) for place in leaves.values())
 
-    def _cut(self, root: Storage, storage: Storage) -> Candidate:
-        """Return the candidate to refuse so that ``storage`` leaves its buffer."""
-        if storage is root:  # another output lives in it, which leaves instead
-            storage = next(s for s in self._leaves[root] if s is not storage)
+    def _cut(self, way: dict[Storage, int], storage: Storage) -> Candidate:
+        """Return the candidate to refuse to part ``storage`` and what is kept: the cheapest between them.
+
+        Args:
+            way: the storages from what is kept to the root of the buffer, numbered.
+            storage: another one in the buffer.
+        """
         edges = self._decision.edge
-        way: list[Storage] = []
-        while storage in edges and storage not in self._cheapest:
-            way.append(storage)
+        if storage in way:  # what is kept was made from it
+            between = [edges[s] for s, number in way.items() if number < way[storage]]
+            return min(between, key=lambda edge: edge.nbytes)
+        mine: list[Storage] = []
+        while storage not in way and storage not in self._cheapest:
+            mine.append(storage)
             storage = edges[storage].operand.storage
         best = self._cheapest.get(storage)
-        for member in reversed(way):
+        for member in reversed(mine):
             edge = edges[member]
             best = edge if best is None or edge.nbytes <= best.nbytes else best
             self._cheapest[member] = best
         assert best is not None
         return best
+
+    def _way(self, storage: Storage) -> dict[Storage, int]:
+        """Return the storages from one to the root of its buffer, numbered."""
+        way = {storage: 0}
+        while storage in self._decision.edge:
+            storage = self._decision.edge[storage].operand.storage
+            way[storage] = len(way)
+        return way
 
     def _cheaper_clone(self, leaves: dict[Node, Place], edge: Candidate) -> Node | None:
         """Return the only output of a storage where cloning it costs less than refusing ``edge``."""

@@ -121,7 +121,8 @@ def copied_bytes(gm: GraphModule, functional_gm: GraphModule | None = None) -> i
 def _copied(node: Node, back: set[str]) -> int:
     if node.target is aten.copy_.default:
         into: Any = node.args[0]
-        fresh = into.target is aten.empty_strided.default
+        base = into.args[0] if into.target is aten.as_strided.default else into
+        fresh = base.target is aten.empty_strided.default
         return _nbytes(into) if fresh or node.name in back else 0
     if node.target is aten.clone.default:
         return _nbytes(node)

@@ -91,7 +91,7 @@ class _Maker:
         for i in range(draws.between(1, 3)):
             self._input(shape if i == 0 or draws.chance(70) else draws.of(_SHAPES))
         if draws.chance(50):
-            self.index = self.builder.placeholder(torch.randperm(2, generator=self._generator()))
+            self.index = self.builder.placeholder(torch.tensor([1, 0]))
         for _ in range(draws.between(1, 9)):
             if self.pool.candidates < 7:
                 self._step()

@@ -17,7 +17,7 @@ from torch.fx.node import map_arg
 from . import _torch
 from .place import Place, Storage, Value, is_known, reads_alike
 from .reason import Reason
-from .region import Axes, Region, Size
+from .region import Axes, Geometry, Region, Size
 from .schema import is_operator, schema_of, tensors
 
 if TYPE_CHECKING:
@@ -77,15 +77,27 @@ def _is_fussy(model: Model, place: Place, result: Place) -> bool:
     """
     if not model.has_dtype_views:
         return False
-    if place.value.stride() != result.value.stride():
-        return True
     moved = place.region.offset - result.region.offset
-    return not is_aligned(moved) and is_viewed_otherwise(result.storage.node)
+    same = place.value.stride() == result.value.stride() and is_aligned(moved)
+    return not same and is_viewed_otherwise(result.storage.node)
 
 
 def is_aligned(nbytes: Size) -> bool:
     """Return whether a tensor that moves by so many bytes can still be viewed as every dtype."""
     return isinstance(nbytes, int) and nbytes % _WIDEST == 0
+
+
+def may_be_padded(value: torch.Tensor) -> bool:
+    """Return whether a clone of a tensor can start anywhere in its storage: all of it is static and apart."""
+    numbers = (*value.size(), *value.stride(), value.storage_offset())
+    if not all(isinstance(n, int) for n in numbers) or 0 in value.size():
+        return False
+    return not Geometry().self_overlapping(Region.of(value))
+
+
+def padding(value: torch.Tensor) -> int:
+    """Return at which element of its storage a clone starts, so that it has its source's dtype views."""
+    return int(value.storage_offset()) % max(1, _WIDEST // value.element_size())
 
 
 def is_viewed_otherwise(node: Node) -> bool:

@@ -14,14 +14,13 @@ import torch
 from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 
-from . import _torch, declared, in_place, scatter, subgraph_call, wrapper, wrapper_rewrite
+from . import _torch, declared, in_place, relayout, scatter, subgraph_call, wrapper, wrapper_rewrite
 from .candidate import Candidate, Kind
 from .collectives import is_collective
 from .decision import Decision
 from .emit import Emitter
 from .errors import RewriteError
 from .place import Place, Storage
-from .relayout import is_aligned
 from .schema import is_operator, schema_of, target_name
 from .snapshot import Snapshot
 from .source import where
@@ -140,7 +139,7 @@ class Rewriter:
         """See that a wrapper which stays functional finds its operands at offsets that it can keep."""
         for _, place in self.model.operands(node.kwargs):
             moved = self.moved(place) * place.value.element_size()
-            if moved and (scatter.is_absolute(node) or not is_aligned(moved)):
+            if moved and (scatter.is_absolute(node) or not relayout.is_aligned(moved)):
                 raise ValueError(f"{node.name} stays, and its operand begins elsewhere now")
 
     def _refresh(self, node: Node) -> None:
@@ -250,12 +249,20 @@ class Rewriter:
         The functional form keeps its operand's offset into the storage (that of ``was``), this one
         starts at 0.
         """
-        make = self.emitter.empty if candidate.write_only else self.emitter.clone
-        copy = make(node, current)
+        if self.model.has_dtype_views and not self.model.lowered and self._is_padded(candidate, was):
+            copy = self.emitter.padded(node, current, relayout.padding(was), not candidate.write_only)
+        else:
+            copy = (self.emitter.empty if candidate.write_only else self.emitter.clone)(node, current)
         if self.model.absolute:
             moved = copy.meta["val"].storage_offset() - was.storage_offset()
             self.rebased[candidate.result] = int(moved) * was.element_size()
         return copy
+
+    @staticmethod
+    def _is_padded(candidate: Candidate, was: torch.Tensor) -> bool:
+        return relayout.is_viewed_otherwise(candidate.node) and (
+            relayout.may_be_padded(was) and relayout.padding(was) > 0
+        )
 
     # -- functional operators ------------------------------------------------------------------
 

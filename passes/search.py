@@ -10,6 +10,7 @@ from __future__ import annotations
 from torch.fx import Node
 
 from .candidate import Candidate, Kind
+from .conditions import broken
 from .decide import decide
 from .decision import Decision, Refusal
 from .escape import Escapes
@@ -18,7 +19,7 @@ from .model import Model
 from .place import Storage
 from .reason import Reason
 from .region import as_size
-from .relayout import is_aligned, is_viewed_otherwise
+from .relayout import is_aligned, is_viewed_otherwise, may_be_padded
 
 _TRIALS = 48
 
@@ -56,7 +57,8 @@ def unplaced(decision: Decision) -> frozenset[Node]:
 
     A clone starts at offset 0 of its storage. Views that name bytes by their offset are moved along, by a
     constant; where the operand starts at a symbolic offset there is none, and the wrapper stays. Views of
-    another dtype may begin at some offsets only, which the wrapper's own copy keeps.
+    another dtype may begin at some offsets only, which the wrapper's own copy keeps; so does a clone that
+    starts a few bytes into its storage, where Inductor need not follow it.
     """
     model = decision.model
     if not model.absolute and not model.has_dtype_views:
@@ -75,7 +77,9 @@ def _is_placed(model: Model, candidate: Candidate) -> bool:
     if model.absolute and not isinstance(start, int):
         return False
     aligned = not model.has_dtype_views or is_aligned(start * value.element_size())
-    return aligned or not is_viewed_otherwise(candidate.node)
+    if aligned or not is_viewed_otherwise(candidate.node):
+        return True
+    return candidate.kind is not Kind.SCATTER and not model.lowered and may_be_padded(value)
 
 
 def closed(model: Model, banned: dict[int, Refusal]) -> Decision:
@@ -83,6 +87,10 @@ def closed(model: Model, banned: dict[int, Refusal]) -> Decision:
     bans, returned = dict(banned), dict[Node, int]()
     while True:
         decision = decide(model, bans)
+        wrong = broken(decision)
+        if wrong:
+            bans.update(wrong)
+            continue
         decision.returned = returned
         clones, refusals = Escapes(decision, returned).lift()
         returned.update(clones)
