@@ -22,10 +22,11 @@ from .decision import Decision, Refusal
 from .place import Place, Read, Storage, Write, reads_alike
 from .pointwise import is_own_element
 from .reason import Reason
-from .region import Region
+from .region import Geometry, Region
 from .snapshot import snapshots
 from .variant import is_stored_by_inductor
 
+_FEW = 32  # elements that are looked at one by one
 _EXPLAINED = 64  # readers that a refusal looks at: more would not be read by anybody
 
 
@@ -127,9 +128,11 @@ def _hits(decision: Decision, candidate: Candidate, read: Read, written: Region)
         return False  # its own operands are looked at by _same_node
     if not decision.meets(read.place.region, written):
         return False
-    if read.hole is not None and geometry.contains(read.hole, written):
+    if read.hole is not None and _spares(geometry, read, written):
         return False
     if read.into is not None and not decision.model.is_needed(read.into, written):
+        return False
+    if _is_put_back(decision, candidate, read, written):
         return False
     # A real write into the class that is read, before it is read, makes the old bytes irrelevant:
     # what the reader expects is then the written value, which its own reads protect.
@@ -140,6 +143,32 @@ def _hits(decision: Decision, candidate: Candidate, read: Read, written: Region)
         )
         for w in decision.model.writes.get(read.place.storage, ())
     )
+
+
+def _is_put_back(decision: Decision, candidate: Candidate, read: Read, written: Region) -> bool:
+    """Return whether a scatter writes back, into the bytes that are read, the elements that are there.
+
+    Its source may be a view of the same buffer; elements that come to lie where they lay do not change.
+    """
+    if candidate.kind is not Kind.SCATTER or len(candidate.others) != 1:
+        return False
+    source = candidate.others[0][2]
+    if decision.root(source.storage) is not decision.root(candidate.operand.storage):
+        return False
+    if not reads_alike(source.value, candidate.operand.value):
+        return False
+    pairs = written.moves_from(source.region, _FEW)
+    if pairs is None:
+        return False
+    item = written.itemsize
+    changed = (Region(to, (), (), item) for from_, to in pairs if from_ != to)
+    return not any(decision.meets(read.place.region, element) for element in changed)
+
+
+def _spares(geometry: Geometry, read: Read, region: Region) -> bool:
+    """Return whether a read does not look at bytes of a region, because what it reads has a hole."""
+    assert read.hole is not None
+    return geometry.contains(read.hole, region) or geometry.contains(read.hole, read.place.region)
 
 
 def _between(decision: Decision, candidate: Candidate, storage: Storage) -> frozenset[int]:
@@ -165,7 +194,7 @@ def _clobbered(decision: Decision, candidate: Candidate) -> Refusal | None:
         for read in decision.model.reads[result]:
             if read.time <= write.time or not _meets(decision, read.place.region, write.place.region):
                 continue
-            if read.hole is not None and geometry.contains(read.hole, write.place.region):
+            if read.hole is not None and _spares(geometry, read, write.place.region):
                 continue
             if in_place and _is_unchanged(decision, write.source.storage, read.place):
                 continue

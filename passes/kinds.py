@@ -152,7 +152,7 @@ def _auto_v2(model: Model, node: Node) -> None:
 
 def _is_unplaced(model: Model, node: Node) -> bool:
     """Return whether a wrapper is left alone: it binds data-dependent sizes, or it was set aside."""
-    return bool(node.meta.get("unbacked_bindings")) or node in model.aside
+    return bool(node.meta.get("unbacked_bindings")) or node in model.setting.aside
 
 
 def _triton(model: Model, node: Node) -> None:

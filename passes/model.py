@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import collections
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.fx import Graph, GraphModule, Node
@@ -24,12 +24,10 @@ from .reason import Reason
 from .region import Geometry, Region, Size, as_size
 from .scatter import check_reach, is_absolute
 from .schema import arguments, is_lowered_view, is_operator, schema_of, target_name, tensors
+from .setting import Setting
 from .source import where
 from .subgraph_call import Calls
 from .summary import Summaries
-
-if TYPE_CHECKING:
-    from .schedule import Order
 
 _SYMBOLIC_MODULES = ("_operator", "math", "builtins", "torch", "torch.fx.experimental.symbolic_shapes")
 
@@ -48,9 +46,8 @@ class Model:
         graph: the functional graph.
         options: what the user chose, and whether Inductor will lower the rewritten graph; then bytes
             that it cannot follow through a view are not written.
-        aside: wrappers that stay functional.
+        setting: what earlier decisions about the graph taught.
         calls: what is known about calls of subgraphs; by default what their summaries say.
-        order: another order of the nodes to go by; the graph itself is not touched.
 
     Raises:
         GraphError: a tensor node without ``meta["val"]``, or a graph that already mutates something
@@ -62,12 +59,12 @@ class Model:
         graph: Graph,
         options: Options = DEFAULT,
         *,
-        aside: frozenset[Node] = frozenset(),
+        setting: Setting = Setting(),  # noqa: B008  (frozen)
         calls: Calls | None = None,
-        order: Order | None = None,
     ) -> None:
         self.graph = graph
-        self.aside = aside
+        self.setting = setting
+        order = setting.order
         self.calls = calls or Calls(Summaries(lowered=options.lowered))
         self.options = options
         self.lowered = options.lowered

@@ -19,7 +19,8 @@ from .model import Model
 from .options import Options
 from .report import Outcome, Report
 from .rewrite import apply
-from .search import best, unplaced
+from .search import best, laid_out, unplaced
+from .setting import Setting
 from .subgraph_call import Calls
 from .summary import Summaries
 from .unlock import unlocked
@@ -97,15 +98,15 @@ def decided(graph: Graph, calls: Calls, options: Options) -> Decision:
         GraphError: it is no functional graph.
     """
     wellformed.check(graph)
-    aside: frozenset[Node] = frozenset()
+    setting = Setting()
     while True:
-        decision = best(Model(graph, options, aside=aside, calls=calls))
+        decision = laid_out(best(Model(graph, options, setting=setting, calls=calls)))
         if options.order == "free":
             decision = unlocked(decision)
-        more = unplaced(decision) - aside
+        more = unplaced(decision) - setting.aside
         if not more:
             return decision
-        aside |= more
+        setting = Setting(aside=setting.aside | more)
 
 
 def alone(graph: Graph, options: Options) -> Plan:

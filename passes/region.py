@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -64,6 +66,19 @@ class Region:
     def shifted(self, delta: Size) -> Region:
         """Return the region moved by ``delta`` bytes."""
         return self if delta == 0 else dataclasses.replace(self, offset=self.offset + delta)
+
+    def moves_from(self, other: Region, most: int) -> list[tuple[int, int]] | None:
+        """Return the first bytes of element i there and here; ``None`` for too many, or other shapes."""
+        if not (self.static and other.static) or (self.sizes, self.itemsize) != (other.sizes, other.itemsize):
+            return None
+        if math.prod(self.sizes) > most:
+            return None
+        steps = [
+            [(i * a, i * b) for i in range(n)]
+            for n, a, b in zip(self.sizes, other.strides, self.strides, strict=True)
+        ]
+        moves = itertools.product(*steps)
+        return [(other.offset + sum(a for a, _ in m), self.offset + sum(b for _, b in m)) for m in moves]
 
     @property
     def static(self) -> bool:

@@ -63,7 +63,7 @@ def settle(model: Model, operand: Node, node: Node | None, result: Place) -> tup
                 return storage, Reason.LAYOUT
         storage.relaid = place.storage.relaid
         return storage, None
-    if node is None or not _relay(model, node, old):
+    if node is None or node in model.setting.own_layout or not _relay(model, node, old):
         return storage, Reason.LAYOUT
     storage.shift = place.storage.shift
     storage.relaid = True

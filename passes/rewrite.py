@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import operator
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -104,6 +105,7 @@ class Rewriter:
         for snapshot in decision.snapshots:
             before = self.model.candidates[snapshot.candidate].node
             self.snapshots.setdefault(before, []).append(snapshot)
+        self.uses = {r: _leaves(r) for s in decision.snapshots for r in s.readers}
         self.leaves: list[Node] = [n for o in self.model.graph.find_nodes(op="output") for n in _leaves(o)]
         self.replaced: dict[Node, Node] = {}
         self.stale: set[Node] = set()
@@ -121,7 +123,7 @@ class Rewriter:
                 self._candidates(node, self.by_node[node])
             elif node in self.decision.erased:
                 self.replace(node, node.args[0])
-            elif node in self.model.aside:
+            elif node in self.model.setting.aside:
                 self._check_unmoved(node)
             elif node in self.stale:
                 self._refresh(node)
@@ -176,14 +178,18 @@ class Rewriter:
     def _keep(self, node: Node, snapshot: Snapshot) -> None:
         """Copy an old value before ``node`` for its later readers.
 
-        Nothing that its readers use has been replaced by what is written from here on, so all uses of the
-        very same tensor are uses of the old value.
+        Another operand of a reader may have come to be the very same tensor and mean what is there later.
         """
         current = self._now(snapshot.operand)
         copy = self.emitter.clone(node, current)
         self.kept[node, snapshot.operand] = copy
         for reader in snapshot.readers:
-            reader.replace_input_with(current, copy)
+            written = iter(self.uses[reader])
+
+            def swap(now: Node, written: Iterator[Node] = written) -> Node:
+                return copy if next(written) is snapshot.operand else now
+
+            reader.args, reader.kwargs = map_arg((reader.args, reader.kwargs), swap)
 
     def _candidates(self, node: Node, candidates: list[Candidate]) -> None:
         for snapshot in self.snapshots.get(node, ()):
@@ -311,5 +317,5 @@ def _leaves(node: Node) -> list[Node]:
         found.append(leaf)
         return leaf
 
-    map_arg(node.args, note)
+    map_arg((node.args, node.kwargs), note)
     return found

@@ -7,6 +7,8 @@ cutting one would lift it. Trials are bounded, so the search stays proportional 
 
 from __future__ import annotations
 
+import dataclasses
+
 from torch.fx import Node
 
 from .candidate import Candidate, Kind
@@ -41,6 +43,30 @@ def best(model: Model) -> Decision:
         if trial.rank < decision.rank:
             decision, banned = trial, trial_bans
     return _explained(decision, banned)
+
+
+def laid_out(decision: Decision) -> Decision:
+    """Return a decision in which operators that stay functional keep their own layout, where it is better.
+
+    A result that may take its operand's strides is expected to, and what uses it goes by that; refused, it
+    has other strides after all, and some uses of it cannot be in place for nothing.
+    """
+    while True:
+        model = decision.model
+        refused = [model.candidates[i] for i in decision.refused]
+        more = {c.node for c in refused if c.obstacle is None and c.node in model.relaid}
+        if not more:
+            return decision
+        setting = dataclasses.replace(model.setting, own_layout=model.setting.own_layout | more)
+        trial = best(Model(model.graph, model.options, setting=setting, calls=model.calls))
+        if trial.rank >= decision.rank:
+            return decision
+        reasons = {(c.node, c.slot): decision.refused[c.index] for c in refused if c.node in more}
+        for candidate in trial.model.candidates:
+            reason = reasons.get((candidate.node, candidate.slot))
+            if reason is not None and candidate.index in trial.refused:
+                trial.refused[candidate.index] = dataclasses.replace(reason, culprits=frozenset())
+        decision = trial
 
 
 def _functional(decision: Decision, misordered: dict[Storage, Node]) -> dict[int, Refusal]:

@@ -70,8 +70,8 @@ def _tried(model: Model, groups: list[_Group]) -> tuple[Decision | None, list[_G
     """Decide with the readers of all groups moved, then with those alone that were worth it."""
     order, kept = _order(model, groups)
     while order is not None:
-        ordered = Model(model.graph, model.options, aside=model.aside, calls=model.calls, order=order)
-        decision = best(ordered)
+        setting = dataclasses.replace(model.setting, order=order)
+        decision = best(Model(model.graph, model.options, setting=setting, calls=model.calls))
         needed = [group for group in kept if _is_needed(decision, group)]
         if len(needed) == len(kept):
             return decision, kept

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 
 import pytest
 import torch
 from torch import Tensor
 
-from pytest_reinplace.passes import Reason
+from pytest_reinplace.passes import Reason, reinplace
+from pytest_reinplace.passes.graph_builder import GraphBuilder
+from pytest_reinplace.passes.verify import assert_equivalent
 
 from .test_in_place_forms import rewritten, targets
+from .trace import arange, ops
 
 aten = torch.ops.aten
 ROWS = torch.tensor([1, 3])
@@ -114,3 +118,16 @@ def test_a_reader_after_a_real_write_is_not_given_the_old_value(write: Callable[
         return new.sum(), write(row)
 
     rewritten(program, x(), y(), ROWS)
+
+
+def test_an_input_that_is_returned_with_an_old_value_of_it_stays_the_input() -> None:
+    """The old value is kept by a copy; the input, the very same tensor by then, is not it."""
+    build = GraphBuilder()
+    x, v = build.placeholder(arange(3, 2)), build.placeholder(arange(3, 2) + 7)
+    first = build.v1(ops.scale.default, x=x, by=v)[-1]
+    second = build.v1(ops.scale.default, x=first, by=v)[-1]
+    build.call(aten.copy_.default, x, second)
+    gm = build.finished([first, x])
+    new = copy.deepcopy(gm)
+    assert reinplace(new).clone_bytes == 24
+    assert_equivalent(gm, new, build.inputs)

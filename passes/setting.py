@@ -1,0 +1,27 @@
+"""What a graph is decided under: what earlier decisions about it taught."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from torch.fx import Node
+
+if TYPE_CHECKING:
+    from .schedule import Order
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Setting:
+    """What is taken as given when a model is made.
+
+    Args:
+        aside: wrappers that stay functional: their clones could not be placed.
+        own_layout: operators whose results keep the strides they have as written: laid out like their
+            operands they were refused.
+        order: another order of the nodes to go by; the graph itself is not touched.
+    """
+
+    aside: frozenset[Node] = frozenset()
+    own_layout: frozenset[Node] = frozenset()
+    order: Order | None = None
