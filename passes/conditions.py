@@ -33,6 +33,10 @@ _EXPLAINED = 64  # readers that a refusal looks at: more would not be read by an
 def judge(decision: Decision, candidate: Candidate) -> Refusal | None:
     """Return why a candidate must be cloned, ``None`` when it may be written in place."""
     operand, result = candidate.operand.storage, candidate.result
+    if candidate.index in decision.early:
+        is_copy = candidate.kind is Kind.CLONE
+        reason = Reason.OVERWRITTEN if is_copy else Reason.CHEAPER
+        return Refusal(reason, (decision.early[candidate.index],))
     if candidate.obstacle is not None:
         return Refusal(candidate.obstacle)
     for storage in (result, operand, decision.root(operand)):
@@ -114,6 +118,7 @@ def _spared(
     if made is None or sum(s.nbytes for s in made) >= _gain(decision, candidate, culprits):
         return False
     decision.snapshots.extend(made)
+    decision.early.update((s.early, candidate.node) for s in made if s.early is not None)
     decision.served.update(hits)
     return True
 

@@ -45,6 +45,7 @@ class Decision:
         copied: ``(candidate, argument, node)`` of other operands that are copied to make room.
         snapshots: copies of old values for later readers.
         served: the reads that are served by them.
+        early: candidates that write into a clone which was made early, with the node that it was made for.
         erased: real writes that turned into identities.
         returned: ``{node: nbytes}`` of outputs that are cloned so that they share nothing.
         assumed: ``(candidate, write, reader)``: accepted because a later write is expected to turn into an
@@ -58,6 +59,7 @@ class Decision:
     copied: list[tuple[int, str, Node]] = dataclasses.field(default_factory=list)
     snapshots: list[Snapshot] = dataclasses.field(default_factory=list)
     served: set[Read] = dataclasses.field(default_factory=set)
+    early: dict[int | None, Node] = dataclasses.field(default_factory=dict)
     erased: set[Node] = dataclasses.field(default_factory=set)
     returned: dict[Node, int] = dataclasses.field(default_factory=dict)
     assumed: list[tuple[Candidate, Write, Node]] = dataclasses.field(default_factory=list)
@@ -118,18 +120,19 @@ class Decision:
 
     def kept_for(self, candidate: Candidate) -> set[Node]:
         """Return the operands of which a snapshot is made right before a candidate's node."""
-        return {s.operand for s in self.snapshots if s.candidate == candidate.index}
+        return {s.operand for s in self.snapshots if s.candidate == candidate.index and s.early is None}
 
     @property
     def own_copies(self) -> list[tuple[int, str, Node]]:
         """Copies of operands that no snapshot makes anyway."""
-        made = {(s.candidate, s.operand) for s in self.snapshots}
+        made = {(s.candidate, s.operand) for s in self.snapshots if s.early is None}
         return [(i, name, node) for i, name, node in self.copied if (i, node) not in made]
 
     def forget_snapshots(self, since: int) -> None:
         """Drop the snapshots from number ``since`` on: what they were made for was refused."""
         for snapshot in self.snapshots[since:]:
             self.served.difference_update(snapshot.reads)
+            self.early.pop(snapshot.early, None)
         del self.snapshots[since:]
 
     def path(self, storage: Storage) -> list[Candidate]:
@@ -155,7 +158,7 @@ class Decision:
         kept = sum(model.candidates[i].nbytes for i in self.refused if i not in model.fused)
         writes = (w for ws in model.writes.values() for w in ws if w.node not in self.erased)
         operands = sum(_nbytes(model, node) for _, _, node in self.own_copies)
-        operands += sum(s.nbytes for s in self.snapshots)
+        operands += sum(s.nbytes for s in self.snapshots if s.early is None)
         return (
             kept + operands + sum(model.nbytes(w.place.region) for w in writes) + sum(self.returned.values())
         )

@@ -25,7 +25,7 @@ def describe(decision: Decision, inside: Mapping[Node, tuple[Outcome, ...]] | No
         found.extend((candidate.time, o) for o in _outcomes(decision, candidate, known))
     for index, name, node in decision.own_copies:
         found.append((model.candidates[index].time, _copied(decision, index, name, node)))
-    for snapshot in decision.snapshots:
+    for snapshot in (s for s in decision.snapshots if s.early is None):
         found.append((model.candidates[snapshot.candidate].time, _kept(decision, snapshot)))
     for node, labels, nbytes in model.unsupported:
         for i, (op, arg) in enumerate(labels):

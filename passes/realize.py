@@ -47,9 +47,10 @@ def _writes(graph: Graph, roots: dict[Node, Node]) -> dict[Node, list[Node]]:
     """Return the kernels that write each buffer, in order; notes what every node is a view of."""
     found: dict[Node, list[Node]] = {}
     for node in graph.nodes:
-        roots[node] = roots[node.all_input_nodes[0]] if _is_view(node) else node
+        source = node.all_input_nodes[0] if _is_view(node) else node
+        roots[node] = roots.get(source, source)
         for written in _written(node):
-            found.setdefault(roots[written], []).append(node)
+            found.setdefault(roots.get(written, written), []).append(node)
     return found
 
 
@@ -86,7 +87,8 @@ def _is_late(
     """
     if roots[node] is not node or not _is_computed_where_used(node):
         return False
-    found = {r for n in node.all_input_nodes for r in (roots[n], *reads.get(roots[n], ()))}
+    sources = [roots.get(n, n) for n in node.all_input_nodes]
+    found = {r for source in sources for r in (source, *reads.get(source, ()))}
     read = frozenset(r for r in found if r in times)
     if not read or _is_stored_output(node):
         return False

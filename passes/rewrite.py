@@ -23,7 +23,7 @@ from .emit import Emitter
 from .errors import RewriteError
 from .place import Place, Storage
 from .schema import is_operator, schema_of, target_name
-from .snapshot import Snapshot
+from .snapshot import Snapshot, leaves
 from .source import where
 
 aten = torch.ops.aten
@@ -105,8 +105,8 @@ class Rewriter:
         for snapshot in decision.snapshots:
             before = self.model.candidates[snapshot.candidate].node
             self.snapshots.setdefault(before, []).append(snapshot)
-        self.uses = {r: _leaves(r) for s in decision.snapshots for r in s.readers}
-        self.leaves: list[Node] = [n for o in self.model.graph.find_nodes(op="output") for n in _leaves(o)]
+        self.uses = {r: leaves(r) for s in decision.snapshots for r in s.readers}
+        self.leaves: list[Node] = [n for o in self.model.graph.find_nodes(op="output") for n in leaves(o)]
         self.replaced: dict[Node, Node] = {}
         self.stale: set[Node] = set()
         self.rebased: dict[Storage, int] = {}
@@ -182,7 +182,8 @@ class Rewriter:
         """
         current = self._now(snapshot.operand)
         copy = self.emitter.clone(node, current)
-        self.kept[node, snapshot.operand] = copy
+        if snapshot.early is None:
+            self.kept[node, snapshot.operand] = copy
         for reader in snapshot.readers:
             written = iter(self.uses[reader])
 
@@ -207,7 +208,7 @@ class Rewriter:
             in_place.rewrite(self, node, candidates)
         elif kind is Kind.CALL:
             subgraph_call.carry_out(self.model.calls, candidates, self.operand, self.replace)
-        elif self.decision.accepted(candidates[0]):
+        elif self._is_in_place(candidates[0]):
             self._functional(node, candidates[0])
         elif kind is Kind.SCATTER and self.model.absolute:
             # A functional scatter takes its operand's offset into the storage, and that may be another
@@ -215,6 +216,10 @@ class Rewriter:
             copy = self.cloned(node, candidates[0], node.args[0], node.meta["val"])
             self._write_view(node, candidates[0], copy)
             self.replace(node, copy)
+
+    def _is_in_place(self, candidate: Candidate) -> bool:
+        """Return whether a candidate writes into what it is given: its operand, or a clone made early."""
+        return self.decision.accepted(candidate) or candidate.index in self.decision.early
 
     def _copy_operand(self, node: Node, operand: Node) -> None:
         """Let a call read a copy of one operand, at every place where it only reads it."""
@@ -245,7 +250,7 @@ class Rewriter:
 
     def operand(self, node: Node, candidate: Candidate, current: Node) -> Node:
         """Return what the mutable call writes into: the operand itself or a clone of it."""
-        if self.decision.accepted(candidate):
+        if self._is_in_place(candidate):
             return current
         return self.cloned(node, candidate, current, candidate.operand.value)
 
@@ -308,14 +313,3 @@ class Rewriter:
 
         if copies:
             node.args = map_arg(node.args, swap)
-
-
-def _leaves(node: Node) -> list[Node]:
-    found: list[Node] = []
-
-    def note(leaf: Node) -> Node:
-        found.append(leaf)
-        return leaf
-
-    map_arg((node.args, node.kwargs), note)
-    return found

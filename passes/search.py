@@ -59,7 +59,8 @@ def laid_out(decision: Decision) -> Decision:
             return decision
         setting = dataclasses.replace(model.setting, own_layout=model.setting.own_layout | more)
         trial = best(Model(model.graph, model.options, setting=setting, calls=model.calls))
-        if trial.rank >= decision.rank:
+        # As good by its own count is better: a copy for the sake of another layout does not count as one.
+        if trial.rank > decision.rank:
             return decision
         reasons = {(c.node, c.slot): decision.refused[c.index] for c in refused if c.node in more}
         for candidate in trial.model.candidates:

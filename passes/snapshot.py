@@ -11,12 +11,16 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from torch.fx import Node
+from torch.fx.node import map_arg
 
-from .candidate import Candidate
+from .candidate import Candidate, Kind
 from .place import Place, Read
 
 if TYPE_CHECKING:
     from .decision import Decision
+
+
+_EARLY = (Kind.CLONE, Kind.SCATTER, Kind.INDEX_PUT, Kind.AUTO_V1, Kind.AUTO_V2)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -29,6 +33,8 @@ class Snapshot:
         readers: who reads the copy instead.
         reads: the reads that it serves.
         nbytes: bytes copied.
+        early: the number of the reader's own candidate, when the reader writes into the copy: then it is
+            the clone that the reader would make, made early.
     """
 
     candidate: int
@@ -36,19 +42,23 @@ class Snapshot:
     readers: tuple[Node, ...]
     reads: tuple[Read, ...]
     nbytes: int
+    early: int | None = None
 
 
 def snapshots(decision: Decision, candidate: Candidate, hits: Collection[Read]) -> list[Snapshot] | None:
     """Return copies that serve all readers in ``hits``, ``None`` where one cannot be served."""
     served: dict[Node, list[Read]] = {}
+    made: list[Snapshot] = []
     for read in hits:
         operands = _operands(decision, candidate, read)
         if not operands:
-            return None
+            clone = _early(decision, candidate, read)
+            if clone is None:
+                return None
+            made.append(clone)
         for operand in operands:
             served.setdefault(operand, []).append(read)
     model = decision.model
-    made = []
     for operand, reads in served.items():
         place = model.place(operand)
         assert place is not None
@@ -63,12 +73,8 @@ def _operands(decision: Decision, candidate: Candidate, read: Read) -> list[Node
     model = decision.model
     if read.is_exit or read.in_flight or read.into is not None or _is_rewritten(decision, candidate, read):
         return []
-    if any(
-        candidate.time < write.time < read.time
-        and model.geometry.overlap(write.place.region, read.place.region) is not False
-        for write in model.writes.get(read.place.storage, ())
-    ):
-        return []  # it reads what is written in between, and not the old bytes
+    if _is_written_between(decision, candidate, read):
+        return []
     found = [
         n
         for n in read.node.all_input_nodes
@@ -77,6 +83,42 @@ def _operands(decision: Decision, candidate: Candidate, read: Read) -> list[Node
     if any(model.order[n] >= candidate.time for n in found):
         return []  # a view that is made later
     return found
+
+
+def _early(decision: Decision, candidate: Candidate, read: Read) -> Snapshot | None:
+    """Return the clone that a reader would write into, made early; ``None`` where it cannot be."""
+    model, node = decision.model, read.node
+    mine = [c for c in model.candidates_of.get(node, ()) if _is_same(c.operand, read.place)]
+    if len(mine) != 1 or mine[0].kind not in _EARLY or mine[0].obstacle is not None or read.in_flight:
+        return None
+    operand = mine[0].operand_node
+    if leaves(node).count(operand) != 1 or model.order[operand] >= candidate.time or node in model.relaid:
+        return None
+    if model.absolute or model.has_dtype_views or _is_written_between(decision, candidate, read):
+        return None
+    size = model.nbytes(read.place.region.once)
+    return Snapshot(candidate.index, operand, (node,), (read,), size, mine[0].index)
+
+
+def leaves(node: Node) -> list[Node]:
+    """Return the nodes that a node uses, once for each use."""
+    found: list[Node] = []
+
+    def note(leaf: Node) -> Node:
+        found.append(leaf)
+        return leaf
+
+    map_arg((node.args, node.kwargs), note)
+    return found
+
+
+def _is_written_between(decision: Decision, candidate: Candidate, read: Read) -> bool:
+    """Return whether a read sees what is really written after a candidate, and not the old bytes."""
+    return any(
+        candidate.time < write.time < read.time
+        and decision.model.geometry.overlap(write.place.region, read.place.region) is not False
+        for write in decision.model.writes.get(read.place.storage, ())
+    )
 
 
 def _is_same(a: Place, b: Place) -> bool:

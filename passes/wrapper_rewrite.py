@@ -50,7 +50,7 @@ def auto_v2(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None
         if rewriter.decision.accepted(candidate):
             moved[i] = rewriter.moved(candidate.operand)
         else:
-            bases[i] = rewriter.cloned(node, candidate, bases[i], old)
+            bases[i] = rewriter.operand(node, candidate, bases[i])
             moved[i] = bases[i].meta["val"].storage_offset() - old.storage_offset()
     eager = eager_values(node)
     by_name: dict[str, Any] = {}

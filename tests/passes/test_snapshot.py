@@ -131,3 +131,45 @@ def test_an_input_that_is_returned_with_an_old_value_of_it_stays_the_input() -> 
     new = copy.deepcopy(gm)
     assert reinplace(new).clone_bytes == 24
     assert_equivalent(gm, new, build.inputs)
+
+
+def test_a_clone_that_is_made_too_late_is_made_early() -> None:
+    def program(x: Tensor, y: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+        cache = x + 1
+        row = cache[2]
+        new = aten.index_put.default(cache, [rows], y)
+        return new, aten.index_put.default(row, [rows], y[0, 1:3])
+
+    report, gm = rewritten(program, x(), y(), ROWS)
+    assert report.clones == ["aten::index_put.self"] and report.clone_bytes == 16
+    assert targets(gm).count("aten.clone.default") == 1
+    assert targets(gm).count("aten.index_put_.default") == 2
+
+
+def test_a_clone_that_another_argument_needs_too_is_not() -> None:
+    def program(x: Tensor, y: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+        cache = x + 1
+        row = cache[2]
+        new = aten.index_put.default(cache, [rows], y)
+        return new, aten.index_put.default(row, [rows], row[0:2])
+
+    report, _ = rewritten(program, x(), y(), ROWS)
+    assert report.clone_bytes >= 16
+
+
+def test_elements_that_are_put_back_where_they_were_need_no_copy() -> None:
+    def program(x: Tensor, y: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+        cache = x + 1
+        first = cache[0, :1]
+        new = aten.diagonal_scatter.default(cache, cache[0])
+        return new, first.exp()
+
+    def twin(x: Tensor, y: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+        cache = x + 1
+        other = cache[1, 1:2]
+        new = aten.diagonal_scatter.default(cache, cache[0])
+        return new, other.exp()
+
+    one, _ = rewritten(program, x(), y(), ROWS)
+    two, _ = rewritten(twin, x(), y(), ROWS)
+    assert (one.clone_bytes, two.clone_bytes) == (16, 20)
