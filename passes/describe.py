@@ -54,7 +54,8 @@ def _outcomes(decision: Decision, candidate: Candidate, known: _Blockers) -> Ite
         # Arguments that are views of one base share one copy: its bytes count once.
         moved = () if refusal else decision.model.unlocks.get((candidate.node, candidate.slot), ())
         size = 0 if i else candidate.nbytes
-        yield _outcome(op, arg, candidate.node, size, refusal, known, moved=moved, fused=fused)
+        flags = {"fused": fused, "allocates": candidate.allocates}
+        yield _outcome(op, arg, candidate.node, size, refusal, known, moved=moved, **flags)
 
 
 class _Blockers(dict[Node, Blocker]):
@@ -73,9 +74,8 @@ def _outcome(
     refusal: Refusal | None,
     known: _Blockers | None = None,
     *,
-    added: bool = False,
     moved: tuple[Node, ...] = (),
-    fused: bool = False,
+    **flags: bool,
 ) -> Outcome:
     known = _Blockers() if known is None else known
     return Outcome(
@@ -89,9 +89,8 @@ def _outcome(
         blockers=tuple(known[n] for n in refusal.blockers) if refusal else (),
         source=where(node),
         hint=refusal.reason.hint if refusal else "",
-        added=added,
         moved=tuple(known[n] for n in moved),
-        fused=fused,
+        **flags,
     )
 
 

@@ -46,6 +46,7 @@ class Outcome:
             larger one in place or to keep an output apart.
         fused: whether it stays functional because Inductor computes it in one kernel with what makes or
             uses it, so that in place would cost more (see ``passes.cost``).
+        allocates: whether the functional form copies nothing: every element is computed anew.
         moved: the readers of the old value that the pass runs before this write, so that it may be in place.
     """
 
@@ -61,6 +62,7 @@ class Outcome:
     hint: str = ""
     added: bool = False
     fused: bool = False
+    allocates: bool = False
     moved: tuple[Blocker, ...] = ()
 
     def __str__(self) -> str:

@@ -41,7 +41,8 @@ def judge(before: Before, graph: Graph) -> Judgement:
         in_place = fates.in_place(outcome.node, outcome.arg)
         if in_place and (_forbids(outcome.reason) or not after.runs_first(outcome.moved, outcome.node)):
             suspicious.append(outcome.label)
-        found.append(_settled(outcome, in_place))
+        if in_place or not outcome.allocates:
+            found.append(_settled(outcome, in_place))
     found += [_left(e, before) for e in before.epilogues if after.has_copy(e)]
     found.sort(key=lambda outcome: order[outcome.node])
     return Judgement(Report(tuple(found)), tuple(suspicious))
@@ -51,11 +52,15 @@ def _settled(outcome: Outcome, in_place: bool) -> Outcome:
     """Return our outcome with the decision of the pass under test."""
     from .passes import Reason
 
-    if in_place == outcome.reinplaced:
-        return outcome
-    reason = None if in_place else Reason.MISSED
-    hint = reason.hint if reason else ""
-    return dataclasses.replace(outcome, reinplaced=in_place, reason=reason, blockers=(), hint=hint)
+    if in_place == outcome.reinplaced or outcome.fused:
+        return outcome  # what is fused is no copy when it stays functional, either
+    if in_place:
+        return dataclasses.replace(outcome, reinplaced=True, reason=None, blockers=(), hint="")
+    # Our pass would read the old value first; for one that keeps the order it is still read.
+    reason = Reason.STILL_READ if outcome.moved else Reason.MISSED
+    return dataclasses.replace(
+        outcome, reinplaced=False, reason=reason, blockers=outcome.moved, moved=(), hint=reason.hint
+    )
 
 
 def _left(epilogue: Epilogue, before: Before) -> Outcome:

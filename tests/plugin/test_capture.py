@@ -205,10 +205,10 @@ def test_captures_nest() -> None:
 def test_a_graph_that_cannot_be_judged_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     from pytest_reinplace import passes
 
-    def refuse(gm: object) -> None:
+    def refuse(graph: object, options: object) -> None:
         raise passes.GraphError("not today")
 
-    monkeypatch.setattr(passes, "analyze", refuse)
+    monkeypatch.setattr(passes, "analyze_graph", refuse)
     with Capture(backend="graph") as capture:
         torch.compile(update)(*inputs(update))
     assert [g.problem for g in capture.graphs] == ["not today"]
@@ -216,7 +216,7 @@ def test_a_graph_that_cannot_be_judged_says_why(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("what", ["Before.of", "judge"])
 def test_a_defect_of_ours_breaks_no_compilation(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*args: object) -> None:
+    def fail(*args: object, **kwargs: object) -> None:
         raise IndexError("out of range")
 
     monkeypatch.setattr(f"pytest_reinplace.post_grad.{what}", fail)
