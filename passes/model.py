@@ -48,7 +48,7 @@ class Model:
         graph: the functional graph.
         options: what the user chose, and whether Inductor will lower the rewritten graph; then bytes
             that it cannot follow through a view are not written.
-        aside: wrappers that stay functional.
+        aside: calls that stay functional.
         calls: what is known about calls of subgraphs; by default what their summaries say.
         order: another order of the nodes to go by; the graph itself is not touched.
 

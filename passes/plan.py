@@ -12,7 +12,7 @@ import dataclasses
 
 from torch.fx import Graph, GraphModule, Node
 
-from . import hop, wellformed
+from . import hop, pinned, wellformed
 from .decision import Decision
 from .describe import describe
 from .model import Model
@@ -102,7 +102,7 @@ def decided(graph: Graph, calls: Calls, options: Options) -> Decision:
         decision = best(Model(graph, options, aside=aside, calls=calls))
         if options.order == "free":
             decision = unlocked(decision)
-        more = unplaced(decision) - aside
+        more = (unplaced(decision) | pinned.displaced(decision)) - aside
         if not more:
             return decision
         aside |= more

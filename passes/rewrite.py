@@ -137,10 +137,11 @@ class Rewriter:
         self.dead.append(node)
 
     def _check_unmoved(self, node: Node) -> None:
-        """See that a wrapper which stays functional finds its operands at offsets that it can keep."""
-        for _, place in self.model.operands(node.kwargs):
+        """See that a call which stays functional finds its operands at offsets that it can keep."""
+        is_absolute, is_wrapper = scatter.is_absolute(node), not is_operator(node.target)
+        for _, place in self.model.operands((node.args, node.kwargs)):
             moved = self.moved(place) * place.value.element_size()
-            if moved and (scatter.is_absolute(node) or not is_aligned(moved)):
+            if moved and (is_absolute or (is_wrapper and not is_aligned(moved))):
                 raise ValueError(f"{node.name} stays, and its operand begins elsewhere now")
 
     def _refresh(self, node: Node) -> None:
