@@ -16,6 +16,7 @@ from . import hop
 from .place import Place
 from .region import as_size
 from .scatter import is_absolute
+from .schema import is_operator, schema_of
 
 if TYPE_CHECKING:
     from .decision import Decision
@@ -58,8 +59,16 @@ def displaced(decision: Decision) -> frozenset[Node]:
 def _pinned(model: Model) -> Iterator[tuple[Node, Place]]:
     if model.calls.pinned:
         yield from model.outputs
+    for node in model.aside:
+        if _keeps_offset(node):
+            yield from model.operands((node.args, node.kwargs))
     for call in hop.calls(model.graph):
         for body in (*call.bodies, *call.tests):
             summary = model.calls.summaries.of(body.module)
             for number in summary.pinned if summary is not None else ():
                 yield from model.operands(call.value(body.operands[number]))
+
+
+def _keeps_offset(node: Node) -> bool:
+    """Return whether the result of a call that stays functional begins where its operand does."""
+    return not is_operator(node.target) or schema_of(node.target).name.endswith("_scatter")

@@ -243,13 +243,15 @@ class Rewriter:
         """Return what the mutable call writes into: the operand itself or a clone of it."""
         if self.decision.accepted(candidate):
             return current
-        return self.cloned(node, candidate, current, candidate.operand.value)
+        is_call = candidate.kind is Kind.CALL  # its result is recorded where the subgraph leaves it
+        was = node.meta["val"][candidate.slot] if is_call else candidate.operand.value
+        return self.cloned(node, candidate, current, was)
 
     def cloned(self, node: Node, candidate: Candidate, current: Any, was: torch.Tensor) -> Node:
         """Insert the clone that a refused candidate writes into, and note where it starts.
 
-        The functional form keeps its operand's offset into the storage (that of ``was``), this one
-        starts at 0.
+        The functional form's result has an offset into its storage (that of ``was``: mostly its
+        operand's), this one starts at 0.
         """
         make = self.emitter.empty if candidate.write_only else self.emitter.clone
         copy = make(node, current)

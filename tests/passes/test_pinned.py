@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch.fx import GraphModule, Node
 
-from pytest_reinplace.passes import Report, reinplace
+from pytest_reinplace.passes import Report, adversary, reinplace
 from pytest_reinplace.passes._torch import hop
 from pytest_reinplace.passes.graph_builder import GraphBuilder
 from pytest_reinplace.passes.verify import assert_equivalent
@@ -95,3 +95,28 @@ def test_a_result_stays_at_the_offset_that_the_caller_names() -> None:
 
 def test_a_result_may_move_when_nobody_names_its_offset() -> None:
     assert returned(absolute=False).clones == []
+
+
+def test_a_copied_operand_of_a_call_takes_the_place_of_a_result_at_another_offset() -> None:
+    """The result begins its storage whatever the operand does, and the caller names its bytes by offset."""
+    builder = GraphBuilder()
+    x = builder.placeholder(torch.arange(20)[2:10])
+    inner = GraphBuilder(builder.fake_mode)
+    given = inner.operand(x.meta["val"])
+    new = inner.call(aten.index_fill.int_Scalar, given, 0, inner.call(aten.arange.default, 2), 7)
+    result = region(builder, inner.finished([new]), x)
+    part = builder.call(aten.as_strided.default, result, [4], [1], 4)
+    report = held(builder, [builder.call(aten.neg.default, part)])
+    assert "invoke_subgraph.operands[0]" in report.clones
+
+
+def test_a_wrapper_that_stays_finds_its_operand_where_it_was() -> None:
+    """The operand of the wrapper that is set aside is a copy, too, which would begin at offset 0."""
+    builder = GraphBuilder()
+    x = builder.placeholder(torch.arange(20)[2:10])
+    first = builder.v1(adversary.operator("bump"), x=x)[-1]
+    other = builder.call(aten.neg.default, first)
+    second = builder.v1(adversary.operator("mix"), x=first, other=first)[-1]
+    result = region(builder, writer(builder, second, 3), second)
+    report = held(builder, [result, other])
+    assert f"{adversary.NAMESPACE}::mix.x" in report.clones
