@@ -11,6 +11,7 @@ from . import relayout, variant
 from .candidate import Kind
 from .collectives import is_collective
 from .place import Place, reads_alike
+from .pointwise import is_same_to_torch
 from .recording import Others, add, others_of
 from .schema import arguments, schema_of, tensors
 
@@ -93,6 +94,7 @@ def _foreign(
         for i, item in enumerate(items):
             for node, place in model.operands(item):
                 own = isinstance(value, list | tuple) and i == index and reads_alike(place.value, mine.value)
+                own = own and is_same_to_torch(place, mine)
                 if not (own and model.geometry.same(place.region, mine.region)):
                     yield name, node, place
 

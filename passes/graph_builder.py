@@ -18,14 +18,19 @@ _SCATTERS = (["slice_scatter"], ["select_scatter"], ["diagonal_scatter"], ["as_s
 
 
 class GraphBuilder:
-    """A functional graph under construction, with the real inputs that it will be run on."""
+    """A functional graph under construction, with the real inputs that it will be run on.
 
-    def __init__(self) -> None:
+    Args:
+        fake_mode: of the graph that this one will be a subgraph of.
+    """
+
+    def __init__(self, fake_mode: Any = None) -> None:
         self.graph = Graph()
         self.root = torch.nn.Module()
-        self.fake_mode = _torch.new_fake_mode()
+        self.fake_mode = fake_mode or _torch.new_fake_mode()
         self.inputs: list[torch.Tensor] = []
         self._buffers = 0
+        self._subgraphs = 0
 
     def placeholder(self, tensor: torch.Tensor) -> Node:
         """Add an input that the caller passes; all inputs come before the first call."""
@@ -41,6 +46,30 @@ class GraphBuilder:
         self.root.register_buffer(name, tensor)
         node = self.graph.get_attr(name)
         node.meta["val"] = self.fake_mode.from_tensor(tensor)
+        return node
+
+    def operand(self, like: torch.Tensor) -> Node:
+        """Add an input that the caller of a subgraph passes, laid out like a fake tensor."""
+        node = self.graph.placeholder(f"arg{len(self.graph.nodes)}")
+        node.meta["val"] = self.fresh(like)
+        return node
+
+    def fresh(self, like: torch.Tensor) -> torch.Tensor:
+        """Return a new fake tensor laid out like another one."""
+        with self.fake_mode:
+            return _same_layout(like)
+
+    def subgraph(self, module: GraphModule) -> Node:
+        """Add a subgraph to the module, and the node that names it."""
+        name = f"subgraph{self._subgraphs}"
+        self._subgraphs += 1
+        self.root.add_module(name, module)
+        return self.graph.get_attr(name)
+
+    def called(self, target: Any, args: tuple[Any, ...], value: Any) -> Node:
+        """Add a call whose fake value is known."""
+        node = self.graph.call_function(target, args)
+        node.meta["val"] = value
         return node
 
     def call(self, target: Any, *args: Any, **kwargs: Any) -> Node:
@@ -99,9 +128,10 @@ class GraphBuilder:
             return [self._taken(taken, i, v) for i, v in enumerate(value)]
         return taken
 
-    def finished(self, outputs: list[Node]) -> GraphModule:
-        """Return the graph, without nodes that nothing needs."""
-        self.graph.output(tuple(outputs)).meta["val"] = tuple(n.meta["val"] for n in outputs)
+    def finished(self, outputs: list[Node] | Node) -> GraphModule:
+        """Return the graph, without nodes that nothing needs; it returns a tuple, or one value."""
+        returned = outputs if isinstance(outputs, Node) else tuple(outputs)
+        self.graph.output(returned).meta["val"] = map_arg(returned, lambda n: n.meta["val"])
         for node in reversed(list(self.graph.nodes)):
             if node.op in ("call_function", "get_attr") and not node.users:
                 if node.target is not aten.copy_.default:

@@ -45,7 +45,7 @@ def _mixed(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None:
     for candidate in candidates:
         if not rewriter.decision.accepted(candidate):
             i = int(candidate.slot)  # type: ignore[arg-type]
-            operands[i] = rewriter.cloned(node, candidate, operands[i], candidate.operand.value)
+            operands[i] = rewriter.cloned(node, candidate, operands[i], node.meta["val"][i])
     call = _call(rewriter, node, operands, node.args[1:], node.kwargs)
     call.meta["val"] = [operand.meta["val"] for operand in operands]
     _hand_out(rewriter, node, dict(enumerate(operands)))

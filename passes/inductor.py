@@ -85,7 +85,8 @@ class ReinplacePass(CustomGraphPass):  # type: ignore[misc]
             report = reinplace_graph(graph, Options(self.policy, self.order, lowered=True))
         except ReinplaceError as error:
             log.warning("reinplacing skipped, every wrapper clones: %s", error)
-            report = Report()
+            clone_all(graph)
+            return Report()  # nothing is written in place, and the graph may be none
         clone_all(graph)
         realize(graph)
         return report

@@ -12,7 +12,7 @@ import dataclasses
 
 from torch.fx import Graph, GraphModule, Node
 
-from . import hop, wellformed
+from . import hop, pinned, wellformed
 from .decision import Decision
 from .describe import describe
 from .model import Model
@@ -103,7 +103,7 @@ def decided(graph: Graph, calls: Calls, options: Options) -> Decision:
         decision = laid_out(best(Model(graph, options, setting=setting, calls=calls)))
         if options.order == "free":
             decision = unlocked(decision)
-        more = unplaced(decision) - setting.aside
+        more = (unplaced(decision) | pinned.displaced(decision)) - setting.aside
         if not more:
             return decision
         setting = Setting(aside=setting.aside | more)

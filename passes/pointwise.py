@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from .place import Place, reads_alike
+from .region import as_size
 from .schema import is_operator, schema_of
 
 if TYPE_CHECKING:
@@ -23,7 +24,11 @@ def is_own_element(model: Model, candidate: Candidate, place: Place) -> bool:
     """
     node = candidate.node
     op: Any = node.target if is_operator(node.target) else node.args[0] if node.args else None
-    if not is_operator(op) or not (schema_of(op).elementwise or _is_pointwise_of_torch(op)):
+    if not is_operator(op):
+        return False
+    if not schema_of(op).elementwise and not (
+        _is_pointwise_of_torch(op) and is_same_to_torch(candidate.operand, place)
+    ):
         return False
     if not reads_alike(place.value, candidate.operand.value):
         return False
@@ -32,6 +37,14 @@ def is_own_element(model: Model, candidate: Candidate, place: Place) -> bool:
     return all(geometry.same(place.region, w) for w in met) and all(
         w.sizes == place.region.sizes for c in model.candidates_of[node] for w in c.writes
     )
+
+
+def is_same_to_torch(one: Place, two: Place) -> bool:
+    """Return whether torch's own kernels accept two tensors of the same elements as operand and result.
+
+    They compare strides, also those of single elements, and these are nobody's promise.
+    """
+    return one.value is two.value or not any(as_size(n) == 1 for n in one.value.size())
 
 
 def _is_pointwise_of_torch(op: Any) -> bool:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
 
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from . import random_collective, random_view, random_wrapper
+from . import hop, random_view
 from .draws import Draws
 from .execution import RunError, cloned, run
 from .random_pool import Pool
-from .slots import overlaps_itself
+from .random_step import Steps
+from .slots import overlaps_itself, slots
 
 aten = torch.ops.aten
 
@@ -37,15 +37,11 @@ class RandomGraph:
 
     def copy(self) -> GraphModule:
         """Return a copy of the graph, to be rewritten."""
-        graph = Graph()
-        output = graph.graph_copy(self.gm.graph, {}, return_output_node=True)
-        assert isinstance(output, tuple)
-        graph.output(output[0]).meta.update(output[1].meta)
-        return GraphModule(self.gm, graph)
+        return _copied(self.gm)
 
     def __str__(self) -> str:
         """Return a runnable reproduction, with the graph as a comment."""
-        lines = [f"# {line}" for line in str(self.gm.graph).splitlines() if line.strip()]
+        lines = [f"# {line}" for line in _text(self.gm).splitlines() if line.strip()]
         for node in self.gm.graph.nodes:
             value = node.meta.get("val")
             if node.op in ("placeholder", "get_attr") and isinstance(value, torch.Tensor):
@@ -59,6 +55,28 @@ class RandomGraph:
         lines.append("print(reinplace(rewritten), rewritten.graph)")
         lines.append("verify.assert_equivalent(graph.gm, rewritten, graph.inputs)")
         return "\n".join(lines)
+
+
+def _copied(gm: GraphModule) -> GraphModule:
+    graph = Graph()
+    output = graph.graph_copy(gm.graph, {}, return_output_node=True)
+    assert isinstance(output, tuple)
+    graph.output(output[0]).meta.update(output[1].meta)
+    copy = GraphModule(gm, graph)
+    for name, child in _subgraphs(copy):
+        setattr(copy, name, _copied(child))
+    return copy
+
+
+def _subgraphs(gm: GraphModule) -> list[tuple[str, GraphModule]]:
+    return [(name, child) for name, child in gm.named_children() if isinstance(child, GraphModule)]
+
+
+def _text(gm: GraphModule, name: str = "") -> str:
+    """Return a graph, and after it the subgraphs that it calls, as text."""
+    parts = [f"{name} {gm.graph}".lstrip()]
+    parts += [_text(child, f"{name}.{own}".lstrip(".")) for own, child in _subgraphs(gm)]
+    return "\n".join(parts)
 
 
 def build(draws: Draws) -> RandomGraph | None:
@@ -92,9 +110,7 @@ class _Maker:
             self._input(shape if i == 0 or draws.chance(70) else draws.of(_SHAPES))
         if draws.chance(50):
             self.index = self.builder.placeholder(torch.tensor([1, 0]))
-        for _ in range(draws.between(1, 9)):
-            if self.pool.candidates < 7:
-                self._step()
+        Steps(self.pool, self.index).some(9)
         outputs = self._epilogue()
         if not self.pool.candidates:
             return None
@@ -102,10 +118,8 @@ class _Maker:
         return gm if any(self._is_candidate(n) for n in gm.graph.nodes) else None
 
     def _is_candidate(self, node: Node) -> bool:
-        name = str(node.target)
-        return node.op == "call_function" and any(
-            word in name for word in ("auto_functionalized", "index_put", "scatter", "clone")
-        )
+        is_clone = node.target is aten.clone.default
+        return is_clone or bool(slots(node)) or hop.call_of(node) is not None
 
     def _generator(self) -> torch.Generator:
         return torch.Generator().manual_seed(len(self.builder.inputs) + 977 * self.draws.below(50))
@@ -136,25 +150,6 @@ class _Maker:
         self.pool.keep(node)
         self.owned.append(node)
 
-    def _step(self) -> None:
-        actions: tuple[tuple[int, Callable[[], None]], ...] = (
-            (1, lambda: None),
-            (5, self._clone),
-            (10, self._wrapped),
-            (8, self._through_view),
-            (5, self._index_put),
-            (5, self._scatter),
-            (10, self._view),
-            (7, self._read),
-            (3, self._collective),
-        )
-        ticket = self.draws.below(sum(weight for weight, _ in actions))
-        for weight, action in actions:
-            ticket -= weight
-            if ticket < 0:
-                action()
-                return
-
     def _epilogue(self) -> list[Node]:
         """Copy values back into inputs, and choose what is returned."""
         draws = self.draws
@@ -172,97 +167,3 @@ class _Maker:
         if not outputs or draws.chance(30):
             outputs.append(self.pool.latest())
         return outputs
-
-    # -- steps ---------------------------------------------------------------------------------
-
-    def _some_view(self, node: Node) -> Node:
-        return random_view.some(self.builder, self.draws, node)
-
-    def _view(self) -> None:
-        self.pool.keep(self._some_view(self.pool.any()))
-
-    def _read(self) -> None:
-        call, node = self.builder.call, self.pool.any(fresh=70)
-        value = node.meta["val"]
-        kind = self.draws.of(("neg", "add", "sum", "flip", "cat", "repeat"))
-        if kind == "add":
-            self.pool.keep(call(aten.add.Tensor, node, self.pool.shaped(value.shape, value.dtype)))
-        elif kind == "sum":
-            self.pool.keep(call(aten.sum.default, node))
-        elif kind == "flip" and value.dim():
-            self.pool.keep(call(aten.flip.default, node, [self.draws.below(value.dim())]))
-        elif kind == "cat" and value.dim():
-            self.pool.keep(call(aten.cat.default, [node, self.pool.shaped(value.shape, value.dtype)]))
-        elif kind == "repeat":
-            self.pool.keep(call(aten.mul.Tensor, node, node))
-        else:
-            self.pool.keep(call(aten.neg.default, node))
-
-    def _collective(self) -> None:
-        """Start a collective, do something else meanwhile, and wait for it."""
-        node = self.pool.any(fresh=75)
-        if not node.meta["val"].dim() or not node.meta["val"].numel() or not random_collective.is_possible():
-            return
-        started = random_collective.start(self.builder, self.draws, node)
-        for _ in range(self.draws.of((1, 0, 2))):
-            self._step()
-        self.pool.keep(random_collective.wait(self.builder, started))
-
-    def _clone(self) -> None:
-        node = self.pool.any()
-        dense = self.draws.chance(15)
-        options = {"memory_format": torch.contiguous_format} if dense else {}
-        self.pool.candidates += 1
-        self.pool.keep(self.builder.call(aten.clone.default, node, **options))
-
-    def _scatter(self) -> None:
-        node = self.pool.writable(rank=1)
-        if node is None:
-            return
-        view = random_view.scattered(self.builder, self.draws, node)
-        part = view.node.meta["val"]
-        source = self.pool.shaped(part.shape, part.dtype)
-        self.pool.replaced(node, view.back(self.builder, source))
-
-    def _index_put(self) -> None:
-        node, draws, call = self.pool.writable(rank=1), self.draws, self.builder.call
-        if node is None or self.index is None:
-            return
-        value = node.meta["val"]
-        dims = [d for d in range(min(2, value.dim())) if value.shape[d] >= 2]
-        if not dims:
-            return
-        dim, index, accumulate = draws.of(dims), self.index, False
-        if draws.chance(20):
-            flat = self.pool.shaped(torch.Size([2]), torch.int64)
-            index, accumulate = call(aten.remainder.Scalar, flat, value.shape[dim]), True
-        shape = torch.Size([*value.shape[:dim], 2, *value.shape[dim + 1 :]])
-        source = self.pool.shaped(shape if draws.chance(85) else torch.Size([]), value.dtype)
-        target = aten._unsafe_index_put.default if draws.chance(25) else aten.index_put.default
-        more = (accumulate or draws.chance(25),)
-        new = call(target, node, [*([None] * dim), index], source, *(more if more[0] else ()))
-        self.pool.replaced(node, new)
-
-    def _wrapped(self) -> None:
-        node = self.pool.writable()
-        if node is not None:
-            random_wrapper.wrap(self.pool, node)
-
-    def _through_view(self) -> None:
-        """Write into a view and scatter it back, as functionalization does."""
-        node, draws = self.pool.writable(rank=1), self.draws
-        if node is None:
-            return
-        chain = [random_view.scattered(self.builder, draws, node)]
-        if draws.chance(35) and chain[0].node.meta["val"].dim():
-            chain.append(random_view.scattered(self.builder, draws, chain[0].node))
-        inner = chain[-1].node
-        if draws.chance(70):
-            new = random_wrapper.wrap(self.pool, inner)
-        else:
-            new = self.pool.shaped(inner.meta["val"].shape, inner.meta["val"].dtype)
-        if new is None or new.meta["val"].shape != inner.meta["val"].shape:
-            return
-        for view in reversed(chain):
-            new = view.back(self.builder, new)
-        self.pool.replaced(node, new)

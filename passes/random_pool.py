@@ -19,9 +19,9 @@ aten = torch.ops.aten
 class Pool:
     """What can be used as an operand. A storage is stale when there is a newer version of it."""
 
-    def __init__(self, draws: Draws) -> None:
+    def __init__(self, draws: Draws, builder: GraphBuilder | None = None) -> None:
         self.draws = draws
-        self.builder = GraphBuilder()
+        self.builder = builder or GraphBuilder()
         self.values: list[Node] = []
         self.stale: set[int | None] = set()
         self.candidates = 0
@@ -50,6 +50,8 @@ class Pool:
 
     def writable(self, rank: int = 0) -> Node | None:
         """Choose a value without elements that share memory."""
+        if all(n.meta["val"].dim() < rank for n in self.values):
+            return None
         for _ in range(3):
             node = self.any(rank=rank)
             if not overlaps_itself(node.meta["val"]) and node.meta["val"].numel():

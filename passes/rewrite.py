@@ -138,10 +138,11 @@ class Rewriter:
         self.dead.append(node)
 
     def _check_unmoved(self, node: Node) -> None:
-        """See that a wrapper which stays functional finds its operands at offsets that it can keep."""
-        for _, place in self.model.operands(node.kwargs):
+        """See that a call which stays functional finds its operands at offsets that it can keep."""
+        is_absolute, is_wrapper = scatter.is_absolute(node), not is_operator(node.target)
+        for _, place in self.model.operands((node.args, node.kwargs)):
             moved = self.moved(place) * place.value.element_size()
-            if moved and (scatter.is_absolute(node) or not relayout.is_aligned(moved)):
+            if moved and (is_absolute or (is_wrapper and not relayout.is_aligned(moved))):
                 raise ValueError(f"{node.name} stays, and its operand begins elsewhere now")
 
     def _refresh(self, node: Node) -> None:
@@ -252,13 +253,15 @@ class Rewriter:
         """Return what the mutable call writes into: the operand itself or a clone of it."""
         if self._is_in_place(candidate):
             return current
-        return self.cloned(node, candidate, current, candidate.operand.value)
+        is_call = candidate.kind is Kind.CALL  # its result is recorded where the subgraph leaves it
+        was = node.meta["val"][candidate.slot] if is_call else candidate.operand.value
+        return self.cloned(node, candidate, current, was)
 
     def cloned(self, node: Node, candidate: Candidate, current: Any, was: torch.Tensor) -> Node:
         """Insert the clone that a refused candidate writes into, and note where it starts.
 
-        The functional form keeps its operand's offset into the storage (that of ``was``), this one
-        starts at 0.
+        The functional form's result has an offset into its storage (that of ``was``: mostly its
+        operand's), this one starts at 0.
         """
         if self.model.has_dtype_views and not self.model.lowered and self._is_padded(candidate, was):
             copy = self.emitter.padded(node, current, relayout.padding(was), not candidate.write_only)

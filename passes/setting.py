@@ -16,7 +16,7 @@ class Setting:
     """What is taken as given when a model is made.
 
     Args:
-        aside: wrappers that stay functional: their clones could not be placed.
+        aside: wrappers and calls that stay functional: their clones could not be placed.
         own_layout: operators whose results keep the strides they have as written: laid out like their
             operands they were refused.
         order: another order of the nodes to go by; the graph itself is not touched.

@@ -21,6 +21,8 @@ from .collectives import InFlight, is_imitated, is_started
 from .equivalence import Effects, difference, effects
 from .execution import address, attributes, cloned, leaves
 from .same_bytes import copy_of, equal, overlap, same_bytes, same_strides
+from .simulated_form import Refused, called
+from .slot_forms import form_of
 from .slots import (
     INDEX_PUTS,
     SCATTERS,
@@ -172,7 +174,7 @@ class _Run:
             raise Illegal(node)
         try:
             value = self._node(node)
-        except (Illegal, RuntimeError, IndexError, ValueError, TypeError):
+        except (Illegal, Refused, RuntimeError, IndexError, ValueError, TypeError):
             raise Illegal(node) from None
         if not self._is_view(node) and not is_started(node.target):
             pairs = zip(leaves(self.spec[node]), leaves(value), strict=True)
@@ -218,6 +220,10 @@ class _Run:
             return self._clone(node, args, kwargs)
         if node.target in SCATTERS or node.target in INDEX_PUTS:
             return self._operator(node, (args[0], *read), kwargs)
+        form = form_of(node)
+        if form is not None:
+            kept = {slot for slot, _ in slots(node) if (node, slot) in self.copied}
+            return called(node.target, form, (args[0], *read), kwargs, kept)
         if node.target is _torch.hop("triton_kernel_wrapper_functional"):
             return self._triton(node, {**kwargs, "kwargs": {**kwargs["kwargs"], **read}})
         return self._wrapper(node, {**kwargs, **read})

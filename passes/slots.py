@@ -15,6 +15,7 @@ from torch.fx.node import map_arg
 
 from . import _torch
 from .registry import declaration_of
+from .slot_forms import form_of, operands
 
 aten = torch.ops.aten
 
@@ -35,6 +36,8 @@ def slots(node: Node) -> list[tuple[Any, Node]]:
         return [(0, node.args[0])] if isinstance(node.args[0], Node) else []
     if is_reduction(node.target):
         return [(0, node.args[0])] if isinstance(node.args[0], Node) else []
+    if form_of(node) is not None:
+        return [(i, operand) for i, operand in enumerate(operands(node)) if isinstance(operand, Node)]
     if node.target is _torch.hop("auto_functionalized"):
         return list(_v1_slots(node))
     if node.target is _torch.hop("auto_functionalized_v2"):
@@ -79,7 +82,7 @@ def read_arguments(node: Node) -> Any:
     """Return the arguments of a candidate's node that it only reads, nested as the node holds them."""
     if not slots(node) or node.target is aten.clone.default or is_reduction(node.target):
         return ()
-    if node.target in SCATTERS or node.target in INDEX_PUTS:
+    if node.target in SCATTERS or node.target in INDEX_PUTS or form_of(node) is not None:
         return node.args[1:]
     if node.target is _torch.hop("triton_kernel_wrapper_functional"):
         given, written = node.kwargs["kwargs"], node.kwargs["tensors_to_clone"]
@@ -101,13 +104,18 @@ def others(node: Node) -> list[Node]:
 
 
 def copy_bytes(node: Node, slot: Any, operand: torch.Tensor) -> int:
-    """Return what it costs not to write a candidate in place: nothing where all of it is overwritten unread.
+    """Return what it costs not to write a candidate in place.
+
+    That is nothing where all of it is overwritten unread, or computed anew.
 
     Args:
         node: the candidate's node.
         slot: its slot.
         operand: its operand, real or fake.
     """
+    form = form_of(node)
+    if form is not None and not form.copies:
+        return 0
     only = _write_only(node)
     if not only or overlaps_itself(operand):
         return nbytes(operand)
@@ -161,6 +169,8 @@ def result_of(value: Any, node: Node, slot: Any) -> torch.Tensor:
     if isinstance(value, torch.Tensor):
         return value
     if isinstance(value, dict):
+        return value[slot]  # type: ignore[no-any-return]
+    if form_of(node) is not None:
         return value[slot]  # type: ignore[no-any-return]
     if isinstance(slot, int):
         return value[len(value) - len(node.kwargs["_all_bases"]) + slot]  # type: ignore[no-any-return, arg-type]

@@ -56,10 +56,12 @@ class Calls:
     Args:
         summaries: of the subgraphs.
         ties: of the calls whose subgraphs write operands in place.
+        pinned: whether what the graph returns must begin at the offset that it has.
     """
 
     summaries: Summaries
     ties: dict[Node, tuple[Tie, ...]] = dataclasses.field(default_factory=dict)
+    pinned: bool = False
 
 
 def visit(model: Model, node: Node) -> bool:
@@ -92,7 +94,18 @@ def is_understood(call: hop.Call, summaries: Summaries) -> bool:
     known = [summaries.of(body.module) for body in call.bodies]
     if any(s is None or len(s.outputs) != len(values) for s in known):
         return False
-    return all(summaries.of(body.module) is not None for body in call.tests)
+    if any(summaries.of(body.module) is None for body in call.tests):
+        return False
+    # A copy of an operand begins at offset 0, where a subgraph may not look for it.
+    return all(_begins_at_zero(call, body, summaries) for body in (*call.bodies, *call.tests))
+
+
+def _begins_at_zero(call: hop.Call, body: hop.Body, summaries: Summaries) -> bool:
+    """Return whether all operands of which a subgraph names bytes by offsets begin their storage."""
+    summary = summaries.of(body.module)
+    assert summary is not None
+    values = [hop.value_of(call.value(body.operands[number])) for number in summary.pinned]
+    return all(v is not None and as_size(v.storage_offset()) == 0 for v in values)
 
 
 def _is_associative_scan(node: Node) -> bool:

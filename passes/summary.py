@@ -48,11 +48,13 @@ class Summary:
         reads: for each placeholder whose elements are read the regions, in its own storage; ``None``
             stands for the whole storage.
         outputs: what is returned, ``None`` for what is no tensor.
+        pinned: the placeholders of which bytes are named by an offset into their storage.
     """
 
     placeholders: tuple[Any, ...]
     reads: dict[int, frozenset[Region | None]]
     outputs: tuple[Output | None, ...]
+    pinned: frozenset[int] = frozenset()
 
     def operands_of(self, result: int) -> frozenset[int]:
         """Return the placeholders whose storage a result may lie in."""
@@ -106,6 +108,7 @@ class _Walk:
         self._values: dict[Node, Any] = {}  # nested like the node's value; origins where tensors are
         self._placeholders: list[Any] = []
         self._reads: dict[int, set[Region | None]] = {}
+        self._pinned: set[int] = set()
 
     def summary(self) -> Summary:
         for node in self._graph.nodes:
@@ -117,6 +120,7 @@ class _Walk:
             tuple(self._placeholders),
             {i: frozenset(regions) for i, regions in self._reads.items()},
             tuple(self._output(node) for node in returned),
+            frozenset(self._pinned),
         )
 
     def _output(self, node: Any) -> Output | None:
@@ -148,6 +152,8 @@ class _Walk:
 
     def _call(self, node: Node) -> None:
         call = hop.call_of(node)
+        if is_absolute(node):
+            self._pin(self._operand_origins(node))
         if node.target is operator.getitem:
             source, key = node.args[0], cast(int, node.args[1])
             value = self._values.get(source) if isinstance(source, Node) else None
@@ -221,6 +227,8 @@ class _Walk:
                 raise _NotUnderstoodError
             for number in summary.reads:
                 self._read(call.value(body.operands[number]))
+            for number in summary.pinned:
+                self._pin(self._of(call.value(body.operands[number])))
         for slot in call.slots:
             if not any(slot in body.operands for body in (*call.bodies, *call.tests)):
                 self._read(call.value(slot))
@@ -243,6 +251,13 @@ class _Walk:
             if not summary.is_fresh(result):
                 found.add((call.node, -1))  # one storage stands for all results that are tied together
         return frozenset(found)
+
+    def _pin(self, origins: Origins) -> None:
+        """Note storages that are addressed by offsets; such addresses may reach any of their bytes."""
+        for origin in origins:
+            if isinstance(origin, int):
+                self._pinned.add(origin)
+                self._reads.setdefault(origin, set()).add(None)
 
     # -- origins and reads ---------------------------------------------------------------------
 

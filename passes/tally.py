@@ -27,6 +27,7 @@ class Tally:
         removed: bytes that the pass removed of these.
         moved: graphs in which it copies less than any of them, because it moved readers.
         beyond: how many bytes less.
+        nested: graphs that call subgraphs, held against the contract only: their bytes are not counted.
     """
 
     graphs: int = 0
@@ -36,12 +37,16 @@ class Tally:
     removed: int = 0
     moved: int = 0
     beyond: int = 0
+    nested: int = 0
 
     def add(self, seed: int, verdict: Verdict) -> None:
         """Count one graph."""
         self.graphs += 1
         if verdict.problem is not None:
             self.wrong.append((seed, verdict))
+            return
+        if not verdict.searched:
+            self.nested += 1
             return
         self.removable += verdict.before - verdict.least
         self.removed += verdict.before - max(verdict.after, verdict.least)
@@ -72,12 +77,16 @@ class Tally:
         return (
             f"graphs {self.graphs}  wrong {len(self.wrong) - self.aliased}  alias-wrong {self.aliased}  "
             f"bytes removable {self.removable}  removed {self.removed}  ({self.percentage:.2f} %)  "
-            f"not optimal {len(self.above)}" + self._moves
+            f"not optimal {len(self.above)}" + self._moves + self._nested
         )
 
     @property
     def _moves(self) -> str:
         return f"  beyond the order as written {self.beyond} B in {self.moved}" if self.moved else ""
+
+    @property
+    def _nested(self) -> str:
+        return f"  with subgraphs {self.nested}" if self.nested else ""
 
 
 def tallied(

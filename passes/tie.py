@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from . import _torch, hop
+from . import _torch, hop, pinned
 from .decision import Decision
 from .errors import GraphError
 from .options import Options
@@ -47,9 +47,12 @@ class _Planner:
         self._shared = shared(root)
         self._summaries = Summaries()
         self._functional: dict[GraphModule, Plan | None] = {}
+        self._root = root
+        self._names_offsets = pinned.names_offsets(root)
 
     def plan(self, graph: Graph) -> Plan:
         """Plan a graph: its subgraphs first."""
+        pins = self._names_offsets and graph is not self._root
         inner: dict[GraphModule, Plan] = {}
         ties: dict[Node, tuple[Tie, ...]] = {}
         users = _users(graph)
@@ -62,11 +65,11 @@ class _Planner:
             if tied is not None:
                 inner.update(tied[0])
                 ties.update(tied[1])
-        decision = decided(graph, Calls(self._summaries, ties), self._options)
+        decision = decided(graph, Calls(self._summaries, ties, pins), self._options)
         told = {(c.node, c.slot) for c in decision.model.candidates}
         if any((node, tie.result) not in told for node, tied in ties.items() for tie in tied):
             # The graph's own model left a tie out: a write that nobody would have looked at.
-            inner, decision = {}, decided(graph, Calls(self._summaries), self._options)
+            inner, decision = {}, decided(graph, Calls(self._summaries, pinned=pins), self._options)
         for module in users:
             functional = self.functional(module)
             if module not in inner and functional is not None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from torch.fx import GraphModule
 
+from . import hop
 from .equivalence import EquivalenceError, assert_equivalent
 from .optimum import copied_bytes, minimum_clone_bytes
 from .random_graph import RandomGraph
@@ -28,6 +29,7 @@ class Verdict:
         after: bytes that the rewritten graph copies.
         least: bytes that the cheapest legal rewrite copies while the nodes keep their order; more than
             ``after`` when the pass moved readers and copies less than any order-keeping rewrite.
+        searched: whether the bytes mean anything: in graphs that call subgraphs only the contract is checked.
     """
 
     problem: str | None = None
@@ -35,6 +37,7 @@ class Verdict:
     before: int = 0
     after: int = 0
     least: int = 0
+    searched: bool = True
 
 
 def judged(
@@ -57,6 +60,8 @@ def judged(
         return Verdict(error.kind, str(error))
     except Exception as error:  # noqa: BLE001  (whatever a pass raises is a finding)
         return Verdict("error", f"{type(error).__name__}: {error}")
+    if next(hop.calls(graph.gm.graph), None) is not None:
+        return Verdict(searched=False)
     before, after = copied_bytes(graph.gm), copied_bytes(rewritten, graph.gm)
     if least is None:
         # With nodes moved the rewrite may copy less than any that keeps the order: the search has no bound.

@@ -138,6 +138,22 @@ def test_a_pointwise_operator_may_be_given_itself_but_not_a_part_moved() -> None
     assert "aten.gcd_.default" not in targets(rewritten(shifted, x())[1])
 
 
+def test_a_pointwise_operator_is_not_given_itself_with_other_strides_of_single_elements() -> None:
+    """torch compares those strides, too, and refuses."""
+
+    def column(x: Tensor) -> Tensor:
+        b = aten.neg.default((x[:1] * 5).to(torch.int64)).permute(1, 0)
+        b = aten.clone.default(b)
+        return aten.gcd.default(b, b.view(4).view(4, 1))
+
+    def listed(x: Tensor) -> list[Tensor]:
+        b = aten.clone.default(aten.neg.default(x[:1]).permute(1, 0))
+        return aten._foreach_add.List([b], [b.view(4).view(4, 1)])
+
+    for program in (column, listed):
+        assert not {"aten.gcd_.default", "aten._foreach_add_.List"} & set(targets(rewritten(program, x())[1]))
+
+
 def test_expanded_operands_are_never_written() -> None:
     def program(x: Tensor, y: Tensor, rows: Tensor, index: Tensor) -> Tensor:
         return aten.index_add.default((x[:1] + 1).expand(6, 4), 0, rows, y)

@@ -1,0 +1,74 @@
+"""Values that must begin where the graph says: subgraphs name bytes of them by an offset into their storage.
+
+Inside one graph such offsets are moved along with the bytes that they name. Across a call they cannot be: a
+subgraph is written once, for all of its calls. So an operand that a subgraph addresses that way stays at
+its offset, and so does what a subgraph returns, which the caller may address that way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torch.fx import Graph, Node
+
+from . import hop
+from .place import Place
+from .region import as_size
+from .scatter import is_absolute
+from .schema import is_operator, schema_of
+
+if TYPE_CHECKING:
+    from .decision import Decision
+    from .model import Model
+
+
+def names_offsets(graph: Graph) -> bool:
+    """Return whether a graph, or one that it calls, names bytes by an offset into their storage."""
+    pending, seen = [graph], set[int]()
+    while pending:
+        one = pending.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        for node in one.nodes:
+            module = hop.subgraph(one, node)
+            if module is not None:
+                pending.append(module.graph)
+            elif is_absolute(node):
+                return True
+    return False
+
+
+def displaced(decision: Decision) -> frozenset[Node]:
+    """Return the candidates' nodes that would let a pinned value begin elsewhere."""
+    found: set[Node] = set()
+    for node, place in _pinned(decision.model):
+        root, path = decision.root(place.storage), decision.path(place.storage)
+        made = decision.model.made_by.get(root)
+        is_copy = node in decision.returned or (made is not None and made.index in decision.refused)
+        # A copy begins at offset 0, whatever it is a copy of.
+        moved = is_copy and as_size(place.value.storage_offset()) != 0
+        if moved or place.storage.shift != root.shift:
+            found.update(c.node for c in path)
+            if made is not None:
+                found.add(made.node)
+    return frozenset(found)
+
+
+def _pinned(model: Model) -> Iterator[tuple[Node, Place]]:
+    if model.calls.pinned:
+        yield from model.outputs
+    for node in model.setting.aside:
+        if _keeps_offset(node):
+            yield from model.operands((node.args, node.kwargs))
+    for call in hop.calls(model.graph):
+        for body in (*call.bodies, *call.tests):
+            summary = model.calls.summaries.of(body.module)
+            for number in summary.pinned if summary is not None else ():
+                yield from model.operands(call.value(body.operands[number]))
+
+
+def _keeps_offset(node: Node) -> bool:
+    """Return whether the result of a call that stays functional begins where its operand does."""
+    return not is_operator(node.target) or schema_of(node.target).name.endswith("_scatter")
