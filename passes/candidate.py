@@ -42,7 +42,9 @@ class Candidate:
         result: the storage of the result, ``None`` when nobody uses it.
         writes: the bytes written; empty for a pure copy.
         others: ``(argument, node, place)`` of the other operands that the node reads at the same time.
-        nbytes: bytes of the copy when it is cloned (hinted when symbolic), 0 when it is write-only.
+        nbytes: bytes of the copy when it is cloned (hinted when symbolic), 0 when it is write-only or only
+            allocates.
+        fresh: bytes of the memory that its functional form needs and copies nothing into.
         write_only: whether the operand is overwritten whole and never read: cloned, it is an empty buffer.
         allocates: whether its functional form copies nothing, and only needs fresh memory.
         obstacle: why it can never be in place, whatever else is decided; ``None`` normally.
@@ -60,6 +62,7 @@ class Candidate:
     writes: tuple[Region, ...]
     others: tuple[tuple[str, Node, Place], ...]
     nbytes: int
+    fresh: int = 0
     write_only: bool = False
     allocates: bool = False
     obstacle: Reason | None = None

@@ -144,12 +144,16 @@ class Decision:
         return edges
 
     @property
-    def rank(self) -> tuple[int, int]:
-        """How good the decision is, less is better: bytes left, then copies that the user did not write."""
+    def rank(self) -> tuple[int, int, int]:
+        """How good the decision is, less is better.
+
+        Bytes of copies; of fresh memory that nothing is copied into; copies that the user did not write.
+        """
         candidates = self.model.candidates
         refused = self.refused.keys() - self.model.fused
         made = sum(candidates[i].kind not in (Kind.CLONE, Kind.COPY) for i in refused)
-        return self.cost, made + len(self.copied) + len(self.snapshots) + len(self.returned)
+        fresh = sum(candidates[i].fresh for i in refused)
+        return self.cost, fresh, made + len(self.copied) + len(self.snapshots) + len(self.returned)
 
     @property
     def cost(self) -> int:

@@ -53,7 +53,7 @@ def _outcomes(decision: Decision, candidate: Candidate, known: _Blockers) -> Ite
     for i, (op, arg) in enumerate(candidate.labels):
         # Arguments that are views of one base share one copy: its bytes count once.
         moved = () if refusal else decision.model.unlocks.get((candidate.node, candidate.slot), ())
-        size = 0 if i else candidate.nbytes
+        size = 0 if i else candidate.nbytes + candidate.fresh
         flags = {"fused": fused, "allocates": candidate.allocates}
         yield _outcome(op, arg, candidate.node, size, refusal, known, moved=moved, **flags)
 

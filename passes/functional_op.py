@@ -127,5 +127,6 @@ def _record(
         (place.region,),
         others,
         until=_until(model, node),
+        write_only=variant.ignores_operand(node.target),
         allocates=not variant.copies_operand(node.target),
     )

@@ -44,10 +44,10 @@ class Plan:
         return self.decision.model.graph
 
     @property
-    def rank(self) -> tuple[int, int]:
-        """How good the plan is, less is better: bytes left, then copies that the user did not write."""
+    def rank(self) -> tuple[int, int, int]:
+        """How good the plan is, less is better: as for one decision."""
         ranks = [self.decision.rank, *(plan.rank for plan in self.inner.values())]
-        return sum(r[0] for r in ranks), sum(r[1] for r in ranks)
+        return sum(r[0] for r in ranks), sum(r[1] for r in ranks), sum(r[2] for r in ranks)
 
     def report(self) -> Report:
         """Return the outcomes of all candidates; those of a subgraph stand where it is called first."""

@@ -33,14 +33,17 @@ def _number(pool: Pool) -> int:
 
 
 def _rows(pool: Pool, node: Node) -> tuple[int, Node, torch.Size]:
-    """Return a dimension, different indices into it, and the shape of what they select."""
+    """Return a dimension, different indices into it, and the shape of what they select.
+
+    They name the last rows in reverse: a source is mostly made of the first ones, and rows that are put
+    back where they were would make an illegal choice look legal.
+    """
     draws, shape = pool.draws, node.meta["val"].shape
     dim = draws.below(len(shape))
     step = draws.of((1, 1, 2)) if shape[dim] > 2 else 1
-    count = draws.between(1, max(1, (shape[dim] + step - 1) // step - draws.of((1, 0))))
-    start = draws.between(0, shape[dim] - 1 - (count - 1) * step)
-    index = numbers(pool, start, count, step)
-    if draws.chance(25):
+    count = draws.between(1, max(1, shape[dim] // 2 // step))
+    index = numbers(pool, shape[dim] - 1 - (count - 1) * step, count, step)
+    if count > 1:
         index = pool.builder.call(aten.flip.default, index, [0])
     return dim, index, torch.Size([*shape[:dim], count, *shape[dim + 1 :]])
 
@@ -102,7 +105,7 @@ def _masked_scatter(pool: Pool, node: Node) -> Node:
 def _put(pool: Pool, node: Node) -> Node:
     draws, value = pool.draws, node.meta["val"]
     count = draws.between(1, max(1, value.numel() // 2))
-    index = numbers(pool, draws.between(0, value.numel() - count), count)
+    index = numbers(pool, value.numel() - count, count)
     source = pool.shaped(torch.Size([count]), value.dtype)
     more = (True,) if draws.chance(30) else ()
     return pool.builder.call(aten.put.default, node, index, source, *more)

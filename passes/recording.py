@@ -59,7 +59,8 @@ def add(
     candidate = Candidate(
         *(len(model.candidates), kind, node, model.order[node], slot, labels),
         *(operand, place, storage, writes, others),
-        nbytes=0 if is_whole else model.nbytes(place.region),
+        nbytes=0 if is_whole or allocates else model.nbytes(place.region),
+        fresh=model.nbytes(place.region) if allocates else 0,
         write_only=is_whole,
         allocates=allocates,
         obstacle=obstacle,

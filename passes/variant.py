@@ -23,6 +23,17 @@ _NAMESPACES = ("aten", "_c10d_functional")
 _COPYING = ("aten::index_", "aten::scatter", "aten::masked_", "aten::put", "aten::tri", "_c10d_functional::")
 
 
+# No schema tells that the old elements play no part: they are only overwritten.
+_IGNORING = frozenset(
+    f"aten::{name}"
+    for name in (
+        *("fill.Scalar", "fill.Tensor", "zero.default", "uniform.default", "normal.default", "bernoulli.p"),
+        *("normal_functional.default", "random.default", "random.from", "random.to", "exponential.default"),
+        *("geometric.default", "cauchy.default", "log_normal.default"),
+    )
+)
+
+
 @functools.cache
 def in_place_form(op: Any) -> Any:
     """Return the in-place overload of a functional operator that is worth using, or ``None``."""
@@ -56,6 +67,11 @@ def _is_kernel(op: Any, form: Any) -> bool:
 def copies_operand(op: Any) -> bool:
     """Return whether the functional form copies its first operand, beside what it computes."""
     return schema_of(op).name.startswith(_COPYING)
+
+
+def ignores_operand(op: Any) -> bool:
+    """Return whether an operator takes nothing but shape and strides of its first operand."""
+    return f"{schema_of(op).name}.{op._overloadname}" in _IGNORING
 
 
 def is_stored_by_inductor(candidate: Candidate) -> bool:

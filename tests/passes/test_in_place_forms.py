@@ -362,3 +362,14 @@ def effectful(read_later: bool) -> GraphModule:
 def test_an_effectful_reader_is_a_reader_and_nothing_more() -> None:
     assert reinplace(effectful(read_later=False)).outcomes[0].reinplaced
     assert reinplace(effectful(read_later=True)).outcomes[0].reason is Reason.STILL_READ
+
+
+@pytest.mark.parametrize(("taken", "clones"), [("shape", []), ("elements", ["aten::index_add.self"])])
+def test_an_operator_that_takes_only_the_shape_reads_nothing(taken: str, clones: list[str]) -> None:
+    def program(b: Tensor, v: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+        cache = b + 1
+        new = aten.index_add.default(cache, 0, rows, v)
+        return new, aten.fill.Scalar(cache, 3.0) if taken == "shape" else aten.cat.default([cache, cache])
+
+    report, _ = rewritten(program, x(), x()[:2] + 1, torch.tensor([1, 0]))
+    assert report.clones == clones
