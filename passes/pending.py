@@ -51,9 +51,10 @@ class Shelf:
 def _interval(axes: Axes, modulus: int) -> Interval:
     """Return the bytes that a region spans, modulo ``modulus`` (0: as they are)."""
     if not modulus:
-        return axes.offset, axes.offset + axes.span
+        start: int = axes.offset
+        return start, start + axes.span
     inner = 1 + sum((n - 1) * s for n, s in axes.axes if s < modulus)
-    first = axes.offset % modulus
+    first: int = axes.offset % modulus
     if first + inner > modulus or any(s >= modulus and s % modulus for _, s in axes.axes):
         return 0, modulus
     return first, first + inner
