@@ -51,10 +51,9 @@ class Shelf:
 def _interval(axes: Axes, modulus: int) -> Interval:
     """Return the bytes that a region spans, modulo ``modulus`` (0: as they are)."""
     if not modulus:
-        start: int = axes.offset
-        return start, start + axes.span
+        return axes.offset, axes.offset + axes.span
     inner = 1 + sum((n - 1) * s for n, s in axes.axes if s < modulus)
-    first: int = axes.offset % modulus
+    first = axes.offset % modulus
     if first + inner > modulus or any(s >= modulus and s % modulus for _, s in axes.axes):
         return 0, modulus
     return first, first + inner
@@ -62,7 +61,7 @@ def _interval(axes: Axes, modulus: int) -> Interval:
 
 def _best_modulus(axes: Sequence[Axes]) -> int:
     """Return the modulus under which regions cover the least of the line, of the strides that are common."""
-    strides = collections.Counter(s for a in axes for n, s in a.axes if s > 1)
+    strides: collections.Counter[int] = collections.Counter(s for a in axes for n, s in a.axes if s > 1)
     sample = axes[:: max(1, len(axes) // _SAMPLE)]
     return min([0, *(s for s, _ in strides.most_common(_MODULI))], key=lambda m: _coverage(sample, m))
 
