@@ -33,11 +33,19 @@ def private(module: str, name: str) -> Any:
 
 def hop(name: str) -> Any:
     """Return the higher-order operator ``torch.ops.higher_order.<name>``, or ``None`` where it is unknown."""
+    try:
+        return _known_hop(name)
+    except AttributeError:  # not kept: torch makes some operators when their module is imported
+        return None
+
+
+@functools.cache
+def _known_hop(name: str) -> Any:
     if name.startswith("triton_kernel_wrapper"):
         return private("torch._higher_order_ops.triton_kernel_wrap", name)
     if name.startswith("auto_functionalized"):
         return private("torch._higher_order_ops.auto_functionalize", name)
-    return getattr(torch.ops.higher_order, name, None)
+    return getattr(torch.ops.higher_order, name)
 
 
 def op_overload() -> Any:

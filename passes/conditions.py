@@ -28,6 +28,7 @@ from .variant import is_stored_by_inductor
 
 _FEW = 32  # elements that are looked at one by one
 _EXPLAINED = 64  # readers that a refusal looks at: more would not be read by anybody
+_SEEN, _EXPLAINED_LATER = 4096, 8  # fewer, once so many were looked at, or as many as there are nodes
 
 
 def judge(decision: Decision, candidate: Candidate) -> Refusal | None:
@@ -88,16 +89,19 @@ def _meets(decision: Decision, region: Region, other: Region) -> bool:
 def _still_read(decision: Decision, candidate: Candidate) -> Refusal | None:
     """Condition 1: every pending read of the written bytes must be served before the write."""
     hits: dict[Read, None] = {}
+    limit = _EXPLAINED if decision.seen < max(_SEEN, len(decision.model.order)) else _EXPLAINED_LATER
     for written in candidate.writes:
         for read in decision.near(candidate.operand.storage, written, candidate.time):
             if read not in hits and _hits(decision, candidate, read, written):
                 hits[read] = None
-                if len(hits) == _EXPLAINED:
+                if len(hits) == limit:
                     break
     if not hits:
         return None
-    culprits = frozenset.intersection(*(_between(decision, candidate, r.place.storage) for r in hits))
-    if len(hits) < _EXPLAINED and _spared(decision, candidate, hits, culprits):
+    decision.seen += len(hits)
+    storages = {r.place.storage for r in hits}
+    culprits = frozenset.intersection(*(_between(decision, candidate, s) for s in storages))
+    if len(hits) < limit and _spared(decision, candidate, hits, culprits):
         return None
     kept = [r for r in hits if not r.is_exit]
     first = min(kept or hits, key=lambda r: r.time)

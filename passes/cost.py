@@ -52,6 +52,7 @@ class _Rule:
         self._model = model
         self._speed = speed
         self._computed: dict[Node, bool] = {}
+        self._read_by: dict[Node, set[Node]] = {}
         self._scatters = {c.node: c for c in model.candidates if c.kind is Kind.SCATTER}
 
     def is_computed(self, candidate: Candidate) -> bool:
@@ -70,6 +71,8 @@ class _Rule:
         if self._speed:
             return True
         readers = self._readers(root)
+        if len(readers) > _MOST_NODES:
+            return False
         # Scatters into views of the operand, whose results are what this one writes, belong to it.
         inner = {r for r in readers if r in self._scatters and r is not candidate.node}
         mine = inner | {candidate.node}
@@ -140,14 +143,16 @@ class _Rule:
 
     def _readers(self, node: Node) -> set[Node]:
         """Return what reads a node, through views."""
-        found, pending = set[Node](), list(node.users)
-        while pending:
-            user = pending.pop()
-            if user.op == "call_function" and is_operator(user.target) and schema_of(user.target).view:
-                pending.extend(user.users)
-            else:
-                found.add(user)
-        return found
+        if node not in self._read_by:
+            found = self._read_by[node] = set()
+            pending = list(node.users)
+            while pending:
+                user = pending.pop()
+                if user.op == "call_function" and is_operator(user.target) and schema_of(user.target).view:
+                    pending.extend(user.users)
+                else:
+                    found.add(user)
+        return self._read_by[node]
 
 
 def _is_pointwise(node: Node) -> bool:

@@ -65,7 +65,9 @@ class Decision:
     assumed: list[tuple[Candidate, Write, Node]] = dataclasses.field(default_factory=list)
     roots: dict[Storage, Storage] = dataclasses.field(default_factory=dict)
     pending: dict[Storage, Pending] = dataclasses.field(default_factory=dict)
+    seen: int = 0  # readers that refusals looked at
     _tests: int = 0
+    _met: tuple[Region, Region, bool] | None = None  # the last answer: readers of one value ask alike
 
     def root(self, storage: Storage) -> Storage:
         """Return the storage whose bytes a value really occupies."""
@@ -90,10 +92,14 @@ class Decision:
 
     def meets(self, region: Region, other: Region) -> bool:
         """Return whether two regions may share a byte; always so once too many pairs were compared."""
+        if self._met is not None and region is self._met[0] and other is self._met[1]:
+            return self._met[2]
         self._tests += 1
         if self._tests > _TESTS_PER_NODE * len(self.model.order):
             return True
-        return self.model.geometry.overlap(region, other) is not False
+        found = self.model.geometry.overlap(region, other) is not False
+        self._met = region, other, found
+        return found
 
     def _reads_in(self, root: Storage) -> Pending:
         if root not in self.pending:

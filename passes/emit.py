@@ -58,8 +58,9 @@ class Emitter:
             quick = self.views.value(node.target, args)
             if quick is not None:
                 return quick
-            if node.target is aten.clone.default and self._keeps_strides(args[0]):
-                return _torch.fake_like(args[0])
+            source: Any = args[0] if args else None
+            if node.target is aten.clone.default and self._keeps_strides(source):
+                return _torch.fake_like(source)
         return _torch.run_fake(self.fake_mode, node.target, args, kwargs)
 
     def _keeps_strides(self, val: Any) -> bool:

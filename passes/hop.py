@@ -14,6 +14,7 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 
 from . import _torch
+from .schema import is_operator
 
 Slot = tuple[int, int | None]  # a positional argument, and the element of it where it is a list
 
@@ -88,7 +89,7 @@ def subgraph(graph: Graph, node: Any) -> GraphModule | None:
 
 def call_of(node: Node) -> Call | None:
     """Read a call of subgraphs; ``None`` where ``node`` is none or its form is not known."""
-    if node.op != "call_function" or node.kwargs:
+    if node.op != "call_function" or is_operator(node.target) or node.kwargs:
         return None
     for name, read in _READERS.items():
         if node.target is _torch.hop(name) and node.target is not None:

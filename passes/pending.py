@@ -61,7 +61,7 @@ def _interval(axes: Axes, modulus: int) -> Interval:
 
 def _best_modulus(axes: Sequence[Axes]) -> int:
     """Return the modulus under which regions cover the least of the line, of the strides that are common."""
-    strides = collections.Counter(s for a in axes for n, s in a.axes if s > 1)
+    strides: collections.Counter[int] = collections.Counter(s for a in axes for n, s in a.axes if s > 1)
     sample = axes[:: max(1, len(axes) // _SAMPLE)]
     return min([0, *(s for s, _ in strides.most_common(_MODULI))], key=lambda m: _coverage(sample, m))
 

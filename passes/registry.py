@@ -135,6 +135,8 @@ def declare(
 
 def declaration_of(op: Any) -> Declaration | None:
     """Return what was declared about an operator, ``None`` when nothing was."""
+    if not _declared:
+        return None
     try:
         return _declared.get(op)
     except TypeError:  # a target that cannot be hashed is no operator

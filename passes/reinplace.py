@@ -70,7 +70,15 @@ def analyze(gm: GraphModule, *, policy: Policy = "memory", order: Ordering = "fr
 
 
 def analyze_graph(graph: Graph, options: Options = DEFAULT) -> Report:
-    """Return what :func:`reinplace_graph` would decide with the same arguments; the graph is not touched."""
+    """Return what is decided for one bare graph, without the subgraphs that it calls; nothing is touched.
+
+    Args:
+        graph: a functional graph.
+        options: what to prefer, and whether Inductor will lower the rewritten graph.
+
+    Raises:
+        GraphError: it is no functional graph.
+    """
     return plan.alone(graph, options).report()
 
 

@@ -40,8 +40,8 @@ def apply(decision: Decision) -> None:
     rewriter = Rewriter(decision)
     try:
         for anchor, moved in decision.model.moved.items():
-            for node in moved:
-                anchor.prepend(node)
+            for reader in moved:
+                anchor.prepend(reader)
         dead = rewriter.run()
         graph.lint()
     except Exception as error:

@@ -23,7 +23,8 @@ from .search import best, closed
 
 _ROUNDS = 3
 _MOVABLE = frozenset({Reason.STILL_READ, Reason.CLOBBERED, Reason.UNKNOWN_OVERLAP})
-_HINTS_OF_MOVABLE = _MOVABLE | {Reason.OVERWRITTEN, Reason.CHEAPER}
+_CHOSEN = frozenset({Reason.OVERWRITTEN, Reason.CHEAPER})
+_HINTS_OF_MOVABLE = _MOVABLE | _CHOSEN
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ def unlocked(decision: Decision) -> Decision:
         readers = decision.returned or decision.snapshots
         if not readers and not any(r.reason in _HINTS_OF_MOVABLE for r in refused):
             break
-        more = [g for g in _wanted(decision.model) if g.key not in tried]
+        more = [g for g in _wanted(decision) if g.key not in tried]
         if not more:
             break
         tried.update(g.key for g in more)
@@ -88,9 +89,17 @@ def _order(model: Model, groups: list[_Group]) -> tuple[Order | None, list[_Grou
     return order, kept
 
 
-def _wanted(model: Model) -> list[_Group]:
+def _forward(decision: Decision) -> Decision:
+    """Return the decision that refuses nothing by choice: this one, where it chose nothing."""
+    fused = decision.model.fused
+    if any(r.reason in _CHOSEN and i not in fused for i, r in decision.refused.items()):
+        return closed(decision.model, dict.fromkeys(fused, Refusal(Reason.CHEAPER)))
+    return decision
+
+
+def _wanted(decision: Decision) -> list[_Group]:
     """Return the readers that hold candidates back, where nothing else is seen to."""
-    forward = closed(model, dict.fromkeys(model.fused, Refusal(Reason.CHEAPER)))
+    model, forward = decision.model, _forward(decision)
     found = []
     for index, refusal in forward.refused.items():
         candidate = model.candidates[index]
@@ -117,7 +126,8 @@ def _is_kept(decision: Decision, candidate: Candidate, refusal: Refusal) -> bool
 def _is_needed(decision: Decision, group: _Group) -> bool:
     """Return whether a candidate is in place now, in bytes that a reader looked at after it."""
     model = decision.model
-    candidate = next(c for c in model.candidates if (c.node, c.slot) == group.key)
+    node, slot = group.key
+    candidate = next(c for c in model.candidates_of[node] if c.slot == slot)
     if not decision.accepted(candidate):
         return False
     root = decision.root(candidate.result)

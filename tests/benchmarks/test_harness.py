@@ -5,10 +5,8 @@ from __future__ import annotations
 import importlib.util
 import math
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -18,7 +16,8 @@ from pytest_reinplace.passes.oracle import judged
 from pytest_reinplace.passes.strategies import RandomGraph
 from pytest_reinplace.passes.verify import assert_equivalent
 
-ROOT = Path(__file__).parents[2]
+from ..house.checkout import ROOT, python
+
 _NAMES = (
     *("views-first", "views-lazily", "strided", "separate-caches"),
     *("shared-cache", "chain-v1", "chain-v2", "fan-v2"),
@@ -123,15 +122,9 @@ def test_inductor_is_not_tried_where_it_would_take_too_long() -> None:
 
 
 def test_one_run_prints_a_table_for_every_family() -> None:
-    command = [sys.executable, "-m", "pytest", "benchmarks/test_growth.py", "--sizes=4,8", "--large=60"]
-    done = subprocess.run(
-        [*command, "-q", "-p", "no:cacheprovider", "--benchmark-quiet"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stdout[-3000:]
+    options = ("--sizes=4,8", "--large=60", "-q", "-p", "no:cacheprovider", "--benchmark-quiet")
+    done = python("-m", "pytest", "benchmarks/test_growth.py", *options, cwd=ROOT)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     for name in _NAMES:
         assert re.search(rf"^{name}: ", done.stdout, re.MULTILINE), name
         assert re.search(rf"^{name} +\d+ +\d\.\d+$", done.stdout, re.MULTILINE), name

@@ -361,7 +361,7 @@ def test_a_fault_while_rewriting_restores_the_order(monkeypatch: pytest.MonkeyPa
 
 def test_delayed_graphs_compute_the_same_and_are_rewritten_right() -> None:
     moved = 0
-    for seed in range(150):
+    for seed in range(400):
         graph = random_graph(seed)
         late = delayed(graph)
         assert_equivalent(graph.gm, late.gm, graph.inputs)
