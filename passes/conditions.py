@@ -161,7 +161,9 @@ def _is_put_back(decision: Decision, candidate: Candidate, read: Read, written: 
     """
     if candidate.kind is not Kind.SCATTER or len(candidate.others) != 1:
         return False
-    source = candidate.others[0][2]
+    _, node, source = candidate.others[0]
+    if decision.is_served(candidate.node, node):
+        return False  # it is an older value, from elsewhere
     if decision.root(source.storage) is not decision.root(candidate.operand.storage):
         return False
     if not reads_alike(source.value, candidate.operand.value):

@@ -139,6 +139,8 @@ def _loaded(name: str) -> Pass:
 
 def _show(tally: Tally, options: argparse.Namespace) -> None:
     """Print failing graphs, and such that are not optimal, made small."""
+    if tally.wrong:
+        print("wrong seeds:", *(seed for seed, _ in tally.wrong))
     one_pass = _chosen(options)
     for seed, verdict in tally.wrong[: options.show]:
         problem = verdict.problem

@@ -137,8 +137,10 @@ def _add_reads(model: Model, call: hop.Call) -> None:
                     whole = region is None or number in body.sliced
                     found = None if whole else _translated(model, region, inner, place)
                     model.add_read(call.node, found or _storage(place, model))
+    # What a loop begins with is its result, too, where it does not run.
+    handed_on = call.slots[: call.carried] if call.may_skip else ()
     for slot in call.slots:
-        if not any(slot in body.operands for body in bodies):
+        if slot in handed_on or not any(slot in body.operands for body in bodies):
             for _, place in model.operands(call.value(slot)):
                 model.add_read(call.node, place)
 

@@ -230,3 +230,15 @@ def test_symbolic_sizes() -> None:
         return state + 1
 
     rewritten(fn, torch.tensor(3), arange(4, 3), arange(3), also=[0, 1], dynamic=True)
+
+
+def test_a_loop_that_may_not_run_reads_what_it_begins_with() -> None:
+    def fn(times: Tensor, x: Tensor, v: Tensor) -> Tensor:
+        old = x * 1
+        new = row(old, v)
+        (state,) = loop(times, lambda i, s: (new + i,), old)
+        return state + new
+
+    for times in (0, 2):
+        report, _ = rewritten(fn, torch.tensor(times), arange(4, 3), arange(3) + 50, also=[0, 1])
+        assert report.clone_bytes > 0

@@ -173,3 +173,16 @@ def test_elements_that_are_put_back_where_they_were_need_no_copy() -> None:
     one, _ = rewritten(program, x(), y(), ROWS)
     two, _ = rewritten(twin, x(), y(), ROWS)
     assert (one.clone_bytes, two.clone_bytes) == (16, 20)
+
+
+def test_an_old_value_that_was_kept_is_not_what_lies_there() -> None:
+    """Written over the new one it would be lost to the copy back into the input."""
+    build = GraphBuilder()
+    x, v = build.placeholder(arange(4, 3)), build.placeholder(arange(4, 3) + 7)
+    first = build.v1(ops.scale.default, x=x, by=v)[-1]
+    new = build.call(aten.slice_scatter.default, first, x, 0, 0, 4)
+    build.call(aten.copy_.default, x, first)
+    gm = build.finished([build.call(aten.exp.default, new)])
+    rewritten_gm = copy.deepcopy(gm)
+    reinplace(rewritten_gm)
+    assert_equivalent(gm, rewritten_gm, build.inputs)
