@@ -63,10 +63,10 @@ def _pinned(model: Model) -> Iterator[tuple[Node, Place]]:
         if _keeps_offset(node):
             yield from model.operands((node.args, node.kwargs))
     for call in hop.calls(model.graph):
-        for body in (*call.bodies, *call.tests):
-            summary = model.calls.summaries.of(body.module)
-            for number in summary.pinned if summary is not None else ():
-                yield from model.operands(call.value(body.operands[number]))
+        # A result may begin where an operand does; what is made inside may come to lie in an operand's bytes.
+        bodies = (*call.bodies, *call.tests)
+        if model.absolute or any(names_offsets(body.module.graph) for body in bodies):
+            yield from model.operands((call.node.args, call.node.kwargs))
 
 
 def _keeps_offset(node: Node) -> bool:

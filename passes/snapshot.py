@@ -92,7 +92,8 @@ def _early(decision: Decision, candidate: Candidate, read: Read) -> Snapshot | N
     if len(mine) != 1 or mine[0].kind not in _EARLY or mine[0].obstacle is not None or read.in_flight:
         return None
     operand = mine[0].operand_node
-    if leaves(node).count(operand) != 1 or model.order[operand] >= candidate.time or node in model.relaid:
+    used = [n for n in leaves(node) if (p := model.place(n)) is not None and _is_same(p, read.place)]
+    if used != [operand] or model.order[operand] >= candidate.time or node in model.relaid:
         return None
     if model.absolute or model.has_dtype_views or _is_written_between(decision, candidate, read):
         return None

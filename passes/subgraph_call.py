@@ -25,6 +25,7 @@ from torch.fx.node import map_arg
 from . import _torch, hop, relayout
 from .candidate import Candidate, Kind
 from .emit import is_dense
+from .pinned import names_offsets
 from .place import Place, Storage, mapped
 from .reason import Reason
 from .region import Region, as_size
@@ -97,15 +98,15 @@ def is_understood(call: hop.Call, summaries: Summaries) -> bool:
     if any(summaries.of(body.module) is None for body in call.tests):
         return False
     # A copy of an operand begins at offset 0, where a subgraph may not look for it.
-    return all(_begins_at_zero(call, body, summaries) for body in (*call.bodies, *call.tests))
+    return all(_begins_at_zero(call, body) for body in (*call.bodies, *call.tests))
 
 
-def _begins_at_zero(call: hop.Call, body: hop.Body, summaries: Summaries) -> bool:
-    """Return whether all operands of which a subgraph names bytes by offsets begin their storage."""
-    summary = summaries.of(body.module)
-    assert summary is not None
-    values = [hop.value_of(call.value(body.operands[number])) for number in summary.pinned]
-    return all(v is not None and as_size(v.storage_offset()) == 0 for v in values)
+def _begins_at_zero(call: hop.Call, body: hop.Body) -> bool:
+    """Return whether all operands of a subgraph that names bytes by offsets begin their storage."""
+    if not names_offsets(body.module.graph):
+        return True
+    values = [hop.value_of(call.value(slot)) for slot in body.operands]
+    return all(v is None or as_size(v.storage_offset()) == 0 for v in values)
 
 
 def _is_associative_scan(node: Node) -> bool:
