@@ -63,7 +63,12 @@ def settle(model: Model, operand: Node, node: Node | None, result: Place) -> tup
                 return storage, Reason.LAYOUT
         storage.relaid = place.storage.relaid
         return storage, None
-    if node is None or node in model.setting.own_layout or not _relay(model, node, old):
+    if node is None or node in model.setting.own_layout:
+        return storage, Reason.LAYOUT
+    # Laid out anew it begins where the operand does: offsets that name its bytes would not know.
+    if model.absolute and place.region.offset != result.region.offset:
+        return storage, Reason.LAYOUT
+    if not _relay(model, node, old):
         return storage, Reason.LAYOUT
     storage.shift = place.storage.shift
     storage.relaid = True
