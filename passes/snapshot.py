@@ -15,6 +15,7 @@ from torch.fx.node import map_arg
 
 from .candidate import Candidate, Kind
 from .place import Place, Read
+from .scatter import is_absolute
 
 if TYPE_CHECKING:
     from .decision import Decision
@@ -73,6 +74,8 @@ def _operands(decision: Decision, candidate: Candidate, read: Read) -> list[Node
     model = decision.model
     if read.is_exit or read.in_flight or read.into is not None or _is_rewritten(decision, candidate, read):
         return []
+    if is_absolute(read.node) or read.node in model.setting.aside:
+        return []  # it names bytes by offsets, or keeps them, and a copy begins elsewhere
     if _is_written_between(decision, candidate, read):
         return []
     found = [
