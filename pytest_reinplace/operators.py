@@ -87,9 +87,14 @@ def _aliased(node: Any) -> Any:
     result = schema.returns[0].alias_info
     for known in schema.arguments:
         alias = known.alias_info
-        if alias is not None and alias.before_set & result.before_set:
+        if alias is not None and (alias.before_set & result.before_set or _is_of_many(alias)):
             return argument(node, known.name)
     return None
+
+
+def _is_of_many(alias: Any) -> bool:
+    """Return whether an operand is what a list of views is made of, as ``split`` makes it: ``a -> *``."""
+    return not alias.is_write and "*" in alias.after_set
 
 
 def root_of(value: Any, known: dict[Any, Any] | None = None) -> Any:

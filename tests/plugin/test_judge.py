@@ -34,6 +34,15 @@ def nothing(gm: torch.fx.GraphModule) -> None:
     pass
 
 
+def rename_inside(gm: torch.fx.GraphModule) -> None:
+    """Give the calls of subgraphs other names than those of the graph: reports name nodes, not graphs."""
+    for module in gm.modules():
+        if module is not gm and isinstance(module, torch.fx.GraphModule):
+            for node in module.graph.nodes:
+                if node.op == "call_function":
+                    node._rename(f"inside_{node.name}")
+
+
 def tell(**told: Any) -> Pass:
     """Return a pass that decides on the wrappers, by their order, and leaves them to Inductor."""
 
@@ -171,10 +180,35 @@ def test_inductors_stage_is_read_the_same_by_its_notes_and_as_a_foreign_pass(nam
         ]
 
 
+@pytest.mark.parametrize("name", ["inductor", "tests.plugin.passes:nothing"])
+@pytest.mark.parametrize("backend", ["graph", "inductor"])
+def test_a_scatter_computed_with_what_makes_or_uses_it_is_no_clone(name: str, backend: str) -> None:
+    def outcomes(makes: Callable[..., Any], uses: Callable[..., Any]) -> list[tuple[bool, bool]]:
+        def program(x: torch.Tensor, value: torch.Tensor) -> Any:
+            y = makes(x, x)
+            y[1] = value
+            return uses(y, x)
+
+        with Capture(name, backend) as capture:
+            result = torch.compile(program)(torch.ones(4, 4), torch.zeros(4))
+        torch.testing.assert_close(result, program(torch.ones(4, 4), torch.zeros(4)))
+        assert len(capture.report.outcomes) == 1
+        assert capture.report.outcomes[0].label == "aten::select_scatter.self"
+        return [(o.fused, o.reinplaced) for o in capture.report.outcomes]
+
+    computed, copied = [(True, True)], [(False, False)]
+    assert outcomes(torch.add, torch.mm) == computed  # the operand is in no memory
+    assert outcomes(torch.mm, torch.add) == computed  # the result is in none
+    assert outcomes(torch.add, lambda y, x: y) == computed
+    assert outcomes(torch.mm, torch.mm) == copied  # both are
+    assert outcomes(torch.mm, lambda y, x: y) == copied
+
+
 def test_on_random_graphs_the_judge_agrees_with_what_our_pass_says_of_itself() -> None:
     seeds, different = range(300), []
     for seed in seeds:
         gm = random_graph(seed).copy()
+        rename_inside(gm)
         before = Before.of(gm)
         own = {(o.node, o.arg): o.reinplaced for o in reinplace(gm).outcomes if not o.added}
         found = judge(before, gm.graph).report.outcomes
