@@ -49,7 +49,7 @@ FORMS = {
 
 def form_of(node: Node) -> Form | None:
     """Return the in-place form of a call, ``None`` where the table has none."""
-    return FORMS.get(node.target) if node.op == "call_function" else None  # type: ignore[call-overload, no-any-return]
+    return FORMS.get(node.target) if node.op == "call_function" else None  # type: ignore[call-overload]
 
 
 def operands(node: Node) -> list[Any]:
