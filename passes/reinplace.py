@@ -6,11 +6,13 @@ import torch
 from torch.fx import Graph, GraphModule
 
 from . import plan, tie, wellformed
+from .collector import paused
 from .errors import GraphError
 from .options import DEFAULT, Options, Ordering, Policy
 from .report import Report
 
 
+@paused()
 def reinplace(gm: GraphModule, *, policy: Policy = "memory", order: Ordering = "free") -> Report:
     """Rewrite a functional graph so that its operators write in place wherever that is invisible.
 
@@ -47,6 +49,7 @@ def reinplace(gm: GraphModule, *, policy: Policy = "memory", order: Ordering = "
     return report
 
 
+@paused()
 def reinplace_graph(graph: Graph, options: Options = DEFAULT) -> Report:
     """Do the work of :func:`reinplace` on one bare graph.
 
@@ -58,6 +61,7 @@ def reinplace_graph(graph: Graph, options: Options = DEFAULT) -> Report:
     return report
 
 
+@paused()
 def analyze(gm: GraphModule, *, policy: Policy = "memory", order: Ordering = "free") -> Report:
     """Return what :func:`reinplace` would decide with the same arguments; the graph is not touched.
 
@@ -69,6 +73,7 @@ def analyze(gm: GraphModule, *, policy: Policy = "memory", order: Ordering = "fr
     return tie.plan(_graph_of(gm), options).report()
 
 
+@paused()
 def analyze_graph(graph: Graph, options: Options = DEFAULT) -> Report:
     """Return what is decided for one bare graph, without the subgraphs that it calls; nothing is touched.
 

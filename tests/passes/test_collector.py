@@ -1,0 +1,67 @@
+"""The collector is off while a graph is analysed and rewritten, and as it was afterwards."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch.fx import GraphModule
+
+from pytest_reinplace.passes import GraphError, analyze, reinplace
+from pytest_reinplace.passes.collector import paused
+from pytest_reinplace.passes.graph_builder import GraphBuilder
+
+
+@pytest.fixture(params=[True, False], ids=["on", "off"])
+def was_on(request: pytest.FixtureRequest) -> Iterator[bool]:
+    before = gc.isenabled()
+    gc.enable() if request.param else gc.disable()
+    yield request.param
+    gc.enable() if before else gc.disable()
+
+
+def graph() -> GraphModule:
+    build = GraphBuilder()
+    x = build.placeholder(torch.arange(4))
+    return build.finished([build.call(torch.ops.aten.neg.default, x)])
+
+
+def test_it_is_as_it_was_afterwards(was_on: bool) -> None:
+    for run in (analyze, reinplace):
+        run(graph())
+        assert gc.isenabled() is was_on
+    with paused():
+        assert not gc.isenabled()
+
+
+def test_it_is_as_it_was_after_an_error(was_on: bool) -> None:
+    broken = graph()
+    del next(n for n in broken.graph.nodes if n.op == "call_function").meta["val"]
+    with pytest.raises(GraphError):
+        reinplace(broken)
+    assert gc.isenabled() is was_on
+
+
+@pytest.mark.parametrize("first_out", ["outer", "inner"])
+def test_threads_that_overlap_leave_it_as_it_was(was_on: bool, first_out: str) -> None:
+    entered, leave = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with paused():
+            entered.set()
+            leave.wait(10)
+
+    thread = threading.Thread(target=other)
+    with paused():
+        thread.start()
+        assert entered.wait(10)
+        if first_out == "inner":
+            leave.set()
+            thread.join()
+            assert not gc.isenabled()
+    leave.set()
+    thread.join()
+    assert gc.isenabled() is was_on
