@@ -48,6 +48,7 @@ def _known_hop(name: str) -> Any:
     return getattr(torch.ops.higher_order, name)
 
 
+@functools.cache
 def op_overload() -> Any:
     """Return the class of operators with a schema."""
     return private("torch._ops", "OpOverload")
@@ -266,12 +267,24 @@ def is_fake_of(tensor: Any, fake_mode: Any) -> bool:
     return type(tensor) is fake_tensor and tensor.fake_mode is fake_mode
 
 
-def fake_on_storage(base: torch.Tensor, sizes: Any, strides: Any, offset: int) -> torch.Tensor:
-    """Return a fake tensor of given sizes, strides and offset on the storage of another one."""
+def meta_on_storage(base: torch.Tensor) -> torch.Tensor:
+    """Return an empty tensor of device ``meta`` on the storage of a fake tensor, of its dtype."""
     with private("torch._subclasses.fake_tensor", "in_kernel_invocation_manager")(base.fake_mode):  # type: ignore[attr-defined]
         meta = torch.empty(0, dtype=base.dtype, device="meta")
-        meta.set_(base.untyped_storage(), offset, sizes, strides)
-    return _faked(base, meta)
+        return meta.set_(base.untyped_storage(), 0, (0,), (1,))
+
+
+def fake_on_storage(base: torch.Tensor, meta: torch.Tensor, layout: Any) -> torch.Tensor:
+    """Return a fake tensor of given sizes, strides and offset on the storage of another one.
+
+    Args:
+        base: the other one.
+        meta: what :func:`meta_on_storage` gave for it.
+        layout: sizes, strides and offset, in elements.
+    """
+    with private("torch._C", "_DisableTorchDispatch")():  # a fake mode may be on
+        view = torch.as_strided(meta, *layout)
+    return _faked(base, view)
 
 
 def fake_like(base: torch.Tensor) -> torch.Tensor:

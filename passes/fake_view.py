@@ -32,6 +32,7 @@ class FakeViews:
         self._fake_mode = fake_mode
         # A kept view keeps its storage alive, so that no other one can come to have its key.
         self._made: dict[tuple[Any, ...], torch.Tensor] = {}
+        self._metas: dict[tuple[Any, ...], torch.Tensor] = {}
 
     def value(self, target: Any, args: tuple[Any, ...]) -> torch.Tensor | None:
         """Return the fake value of a view of ``args[0]``, ``None`` where torch has to be asked."""
@@ -44,10 +45,12 @@ class FakeViews:
             return None
         key = (_torch.storage_key(base), base.dtype, layout)
         if key not in self._made:
-            made = at_layout(base, layout)
-            if made is None:
+            if not fits(base, layout):
                 return None
-            self._made[key] = made
+            whole = self._metas.get(key[:2])
+            if whole is None:
+                whole = self._metas[key[:2]] = _torch.meta_on_storage(base)
+            self._made[key] = _torch.fake_on_storage(base, whole, layout)
         return self._made[key]
 
 
@@ -62,16 +65,14 @@ def is_plain(tensor: Any, fake_mode: Any) -> bool:
     )
 
 
-def at_layout(base: torch.Tensor, layout: Layout) -> torch.Tensor | None:
-    """Return a fake tensor on the storage of ``base``, ``None`` when it does not lie inside."""
+def fits(base: torch.Tensor, layout: Layout) -> bool:
+    """Return whether a layout lies inside the storage of ``base``."""
     sizes, strides, offset = layout
     last = offset + sum((n - 1) * s for n, s in zip(sizes, strides, strict=True))
     if offset < 0 or any(n < 0 for n in sizes) or any(s < 0 for s in strides):
-        return None
+        return False
     total: Any = base.untyped_storage().nbytes()
-    if not isinstance(total, int) or (0 not in sizes and (last + 1) * base.element_size() > total):
-        return None
-    return _torch.fake_on_storage(base, sizes, strides, offset)
+    return isinstance(total, int) and (0 in sizes or (last + 1) * base.element_size() <= total)
 
 
 def _are_ints(*values: Any) -> bool:

@@ -83,7 +83,7 @@ class Region:
     @property
     def static(self) -> bool:
         """Whether every number is an int."""
-        return all(isinstance(n, int) for n in (self.offset, *self.sizes, *self.strides))
+        return _INT.issuperset(map(type, (self.offset, *self.sizes, *self.strides)))
 
     @property
     def nbytes(self) -> Size:

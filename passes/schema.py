@@ -93,7 +93,18 @@ def is_operator(target: Any) -> bool:
 
 def schema_of(op: Any) -> OpSchema:
     """Return the contract of an operator overload."""
-    return _contract(op, declaration_of(op))
+    declared = declaration_of(op)
+    if declared is not None:
+        return _contract(op, declared)
+    known = _undeclared.get(id(op))
+    if known is None:
+        known = _undeclared[id(op)] = op, _contract(op, None)
+    return known[1]
+
+
+# Contracts by the identity of the operator, which the entry keeps alive: to hash one takes torch a
+# microsecond, and every node is asked several times.
+_undeclared: dict[int, tuple[Any, OpSchema]] = {}
 
 
 @functools.cache

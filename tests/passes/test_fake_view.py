@@ -11,7 +11,7 @@ import torch
 
 from pytest_reinplace.passes import _torch
 from pytest_reinplace.passes.emit import Emitter, is_dense
-from pytest_reinplace.passes.fake_view import FakeViews, at_layout
+from pytest_reinplace.passes.fake_view import FakeViews, fits
 from pytest_reinplace.passes.graph_builder import GraphBuilder
 
 aten = torch.ops.aten
@@ -113,10 +113,19 @@ def test_a_clone_of_a_dense_tensor_is_torchs(mode: Any) -> None:
         assert _torch.storage_key(made) != _torch.storage_key(base)
 
 
+def test_a_view_is_the_same_while_a_fake_mode_is_on(mode: Any) -> None:
+    base = mode.from_tensor(torch.zeros(6, 4)[1:])
+    expected = _torch.run_fake(mode, aten.select.int, (base, 0, 2), {})
+    with mode:
+        made = FakeViews(mode).value(aten.select.int, (base, 0, 2))
+    assert made is not None and facts(made) == facts(expected)
+    assert _torch.storage_key(made) == _torch.storage_key(base)
+
+
 def test_the_storage_keeps_its_size(mode: Any) -> None:
     base = mode.from_tensor(torch.arange(8))
-    assert at_layout(base, ((4,), (2,), 1)) is not None
-    assert at_layout(base, ((4,), (2,), 2)) is None
+    assert fits(base, ((4,), (2,), 1))
+    assert not fits(base, ((4,), (2,), 2))
     assert base.untyped_storage().nbytes() == 64
 
 
