@@ -47,6 +47,8 @@ class Candidate:
         fresh: bytes of the memory that its functional form needs and copies nothing into.
         write_only: whether the operand is overwritten whole and never read: cloned, it is an empty buffer.
         allocates: whether its functional form copies nothing, and only needs fresh memory.
+        used: for an element of a list, what it is computed from beside itself: elements that stay
+            functional are computed first, so only those that are in place as well may overwrite it.
         obstacle: why it can never be in place, whatever else is decided; ``None`` normally.
     """
 
@@ -65,6 +67,7 @@ class Candidate:
     fresh: int = 0
     write_only: bool = False
     allocates: bool = False
+    used: tuple[Place, ...] = ()
     obstacle: Reason | None = None
 
     def __str__(self) -> str:

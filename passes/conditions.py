@@ -284,6 +284,9 @@ def _same_node(decision: Decision, candidate: Candidate) -> Refusal | None:
         seen = [*candidate.writes, *(r.place.region for r in decision.model.reads[candidate.result])]
         if any(_meets(decision, a, b) for a in other.writes for b in seen):
             return Refusal(Reason.SAME_NODE, (other.operand_node,), frozenset({other.index}))
+    user = _user_in_place(decision, candidate)
+    if user is not None:
+        return Refusal(Reason.SAME_NODE, (user.operand_node,), frozenset({user.index}))
     hits = [
         (name, node, place)
         for name, node, place in candidate.others
@@ -298,6 +301,19 @@ def _same_node(decision: Decision, candidate: Candidate) -> Refusal | None:
     if _make_room(decision, candidate, hits, culprits):
         return None
     return Refusal(Reason.SAME_NODE, tuple(dict.fromkeys(n for _, n, _ in hits)), culprits)
+
+
+def _user_in_place(decision: Decision, candidate: Candidate) -> Candidate | None:
+    """Return another element of a list, in place as well, that one of the two would be overwritten for."""
+    for other in decision.model.candidates_of[candidate.node]:
+        if other is candidate or other.result not in decision.edge:
+            continue
+        for writer, reader in ((candidate, other), (other, candidate)):
+            root = decision.root(writer.operand.storage)
+            read = (p.region for p in reader.used if decision.root(p.storage) is root)
+            if any(_meets(decision, region, w) for region in read for w in writer.writes):
+                return other
+    return None
 
 
 def _gain(decision: Decision, candidate: Candidate, culprits: frozenset[int]) -> int:

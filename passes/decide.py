@@ -20,6 +20,7 @@ def decide(model: Model, banned: dict[int, Refusal] | None = None) -> Decision:
             decision.refused[candidate.index] = refusal
         else:
             decision.accept(candidate)
+    decision.erased.update(model.idle)
     for writes in model.writes.values():
         decision.erased.update(w.node for w in writes if decision.is_identity(w))
     return decision

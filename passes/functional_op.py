@@ -31,7 +31,8 @@ def visit(model: Model, node: Node) -> bool:
     if isinstance(first[1], Node) and model.place(first[1]) is not None:
         return _single(model, node, first, rest)
     if isinstance(first[1], list | tuple) and isinstance(result, list | tuple):
-        if len(first[1]) == len(result) == len(list(tensors(result))):
+        lengths = {len(v) for _, v in (first, *rest) if isinstance(v, list | tuple)}
+        if lengths == {len(result)} == {len(list(tensors(result)))}:
             return _listed(model, node, first, rest)
     return False
 
@@ -71,32 +72,43 @@ def _listed(model: Model, node: Node, first: Argument, rest: list[Argument]) -> 
     if any(model.place(operand) is None for operand in operands):
         return False
     model.values[node] = results
-    settled = [relayout.settle(model, o, None, r) for o, r in zip(operands, results, strict=True)]
-    model.values[node] = [model.at(r.storage, r.value) for r in results]
+    own = None if is_collective(node.target) else node
+    pairs = enumerate(zip(operands, results, strict=True))
+    settled = [relayout.settle(model, operand, own, result, i) for i, (operand, result) in pairs]
+    laid = model.relaid.get(node, [r.value for r in results])
+    model.values[node] = [model.at(r.storage, tensor) for r, tensor in zip(results, laid, strict=True)]
     others = others_of(model, rest)
     _read(model, node, others)
     for i, operand in enumerate(operands):
         if is_collective(node.target):
             _keep_busy(model, node, model.values[node][i])
-        mine = tuple(_foreign(model, i, operand, rest))
-        _record(model, node, i, f"{first[0]}[{i}]", operand, settled[i], mine)
+        mine, used = tuple(_beside(model, i, operand, rest)), tuple(_used(model, i, rest))
+        _record(model, node, i, f"{first[0]}[{i}]", operand, settled[i], mine, used)
     return True
 
 
-def _foreign(
+def _beside(
     model: Model, index: int, operand: Node, rest: list[Argument]
 ) -> Iterator[tuple[str, Node, Place]]:
-    """Yield the operands that an element must not overwrite: all but its own, element by element."""
+    """Yield the operands that an element must not overwrite, all but itself, element by element.
+
+    Those of the other elements are not among them: what becomes of these decides whether they matter.
+    """
     mine = model.place(operand)
     assert mine is not None
     for name, value in rest:
-        items = value if isinstance(value, list | tuple) else [value]
-        for i, item in enumerate(items):
-            for node, place in model.operands(item):
-                own = isinstance(value, list | tuple) and i == index and reads_alike(place.value, mine.value)
-                own = own and is_same_to_torch(place, mine)
-                if not (own and model.geometry.same(place.region, mine.region)):
-                    yield name, node, place
+        is_listed = isinstance(value, list | tuple)
+        for node, place in model.operands(value[index] if is_listed else value):
+            own = is_listed and reads_alike(place.value, mine.value) and is_same_to_torch(place, mine)
+            if not (own and model.geometry.same(place.region, mine.region)):
+                yield name, node, place
+
+
+def _used(model: Model, index: int, rest: list[Argument]) -> Iterator[Place]:
+    """Yield what an element of a list is computed from beside itself and what all of them use."""
+    for _, value in rest:
+        if isinstance(value, list | tuple):
+            yield from (place for _, place in model.operands(value[index]))
 
 
 def _read(model: Model, node: Node, others: Others) -> None:
@@ -111,7 +123,14 @@ def _keep_busy(model: Model, node: Node, place: Place) -> None:
 
 
 def _record(
-    model: Model, node: Node, slot: int, argument: str, operand: Node, settled: Any, others: Others
+    model: Model,
+    node: Node,
+    slot: int,
+    argument: str,
+    operand: Node,
+    settled: Any,
+    others: Others,
+    used: tuple[Place, ...] = (),
 ) -> None:
     place = model.place(operand)
     assert place is not None
@@ -129,4 +148,5 @@ def _record(
         until=_until(model, node),
         write_only=variant.ignores_operand(node.target),
         allocates=not variant.copies_operand(node.target),
+        used=used,
     )

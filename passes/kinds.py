@@ -222,7 +222,7 @@ def _clone(model: Model, node: Node) -> bool:
         return False
     converts = node.kwargs.get("memory_format") not in (None, torch.preserve_format)
     settled = relayout.settle(model, operand, None if converts else node, result)
-    if settled[1] is not None:
+    if settled[1] is not None and (converts or not place.storage.relaid):
         return False
     model.values[node] = relayout.value(model, node, settled[0], result)
     add(model, Kind.CLONE, node, 0, (("aten::clone", "self"),), operand, settled, (), ())
@@ -239,7 +239,8 @@ def _copy(model: Model, node: Node) -> bool:
     result = model.fresh(node, node.meta["val"])
     if place is None or not isinstance(source, Node) or not isinstance(result, Place):
         return False
-    if place.value.dtype == result.value.dtype and model.geometry.same_layout(place.region, result.region):
+    alike = model.geometry.same_layout(place.region, result.region) or place.storage.relaid
+    if place.value.dtype == result.value.dtype and alike:
         settled = relayout.settle(model, source, None, result)
         model.values[node] = relayout.value(model, node, settled[0], result)
         add(model, Kind.COPY, node, 1, (("aten::copy", "src"),), source, settled, (), ())

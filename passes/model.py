@@ -15,6 +15,7 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 
 from . import _torch, chain, cost, declared, effects, kinds, subgraph_call, wellformed
+from .addressing import Addressing
 from .candidate import Candidate
 from .errors import GraphError, ReinplaceError
 from .options import DEFAULT, Options
@@ -80,11 +81,10 @@ class Model:
         self.candidates_of: dict[Node, list[Candidate]] = collections.defaultdict(list)
         self.made_by: dict[Storage, Candidate] = {}
         self.unsupported: list[tuple[Node, tuple[tuple[str, str], ...], int]] = []
+        self.idle: list[Node] = []
         self.outputs: list[tuple[Node, Place]] = []
-        self.relaid: dict[Node, torch.Tensor] = {}
-        # the largest item that is named by an offset into its storage
-        self.absolute = max((_itemsize(n) for n in graph.nodes if is_absolute(n)), default=0)
-        self.has_dtype_views = any(n.target is torch.ops.aten.view.dtype for n in graph.nodes)
+        self.relaid: dict[Node, Any] = {}
+        self.addressing = Addressing(self.order)
         self._by_key: dict[int, Storage] = {}
         self.fake_mode = _torch.fake_mode_of([t for n in graph.nodes for t in tensors(n.meta.get("val"))][:1])
         self.geometry = Geometry(getattr(self.fake_mode, "shape_env", None))
@@ -234,10 +234,12 @@ class Model:
                 f"{node.target} at {where(node) or 'an unknown line'}; was the graph reinplaced already? "
                 "Pass the graph as AOTAutograd gives it to the post-grad stage."
             )
-        self.add_read(node, source)
-        time = self.order[node]
-        self.writes[destination.storage].append(Write(node, time, destination, source))
         self.values[node] = destination
+        if source.storage is destination.storage and self.same_value(source, destination):
+            self.idle.append(node)  # whatever lies there is copied onto itself
+            return
+        self.add_read(node, source)
+        self.writes[destination.storage].append(Write(node, self.order[node], destination, source))
 
     def _visit_view(self, node: Node) -> None:
         schema = schema_of(node.target)
@@ -364,10 +366,6 @@ class Model:
         """Return the bytes of a region, hinted when symbolic."""
         size: Size = region.nbytes
         return self.geometry.hint(size)
-
-
-def _itemsize(node: Node) -> int:
-    return max((t.element_size() for t in tensors(node.meta.get("val"))), default=16)
 
 
 def _attribute(node: Node) -> Any:

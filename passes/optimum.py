@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import heapq
 import math
 from collections.abc import Iterator, Sequence
@@ -15,6 +17,7 @@ from .errors import ReinplaceError
 from .execution import leaves
 from .simulation import Choice, Illegal, Simulation
 from .slots import copy_bytes, slots
+from .variation import variations
 
 aten = torch.ops.aten
 
@@ -28,7 +31,8 @@ def minimum_clone_bytes(
 
     Every subset of the candidates is forced in place and run on real tensors, cheapest copies first, and
     it is legal when every node computes what it does as written and the contract of
-    :func:`assert_equivalent` holds at the end. Counted are: the bytes of each
+    :func:`assert_equivalent` holds at the end, on these inputs and with other numbers in them and in the
+    indices that the graph makes (``variation.py``): no rule follows from luck. Counted are: the bytes of each
     candidate that is copied; of each operand copied instead, so that its node may write; of each
     ``copy_`` into an input that remains; of each output copied so that it shares nothing. The order of
     the nodes stays as it is. Mutable operators must be adversarial, or luck makes a choice look legal.
@@ -51,19 +55,50 @@ def minimum_clone_bytes(
     choices = sorted([*simulation.candidates, *simulation.operands], key=lambda c: c.nbytes)
     best = math.inf if below is None else below
     barred = _Barred(choices, functional_gm)
+    varied = _Varied(simulation)
     for price, bits in _cheapest_first([c.nbytes for c in choices]):
         if price >= best:
             break
         if bits in barred:
             continue
+        copied = frozenset(c for i, c in enumerate(choices) if bits >> i & 1)
         try:
-            cost = simulation.cost(frozenset(c for i, c in enumerate(choices) if bits >> i & 1))
+            cost = simulation.cost(copied)
+            varied.check(copied)
         except Illegal as error:
             barred.add(bits, error.node)
         else:
             best = min(best, cost)
     assert best < math.inf, "copying everything is always legal"
     return int(best)
+
+
+class _Varied:
+    """The same choices on the same graph with other contents."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._first = simulation
+
+    @functools.cached_property
+    def _others(self) -> list[tuple[Simulation, dict[Node, Node]]]:
+        graph, found = self._first.gm.graph, []
+        for gm, inputs in variations(self._first.gm, self._first.inputs):
+            twin = dict(zip(graph.nodes, gm.graph.nodes, strict=True))
+            found.append((Simulation(gm, inputs, uneven=True), twin))
+        return found
+
+    def check(self, copied: frozenset[Choice]) -> None:
+        """Run a choice on all of them.
+
+        Raises:
+            Illegal: it is right by luck alone; ``node`` is one of the first graph.
+        """
+        for simulation, twin in self._others:
+            try:
+                simulation.cost(frozenset(dataclasses.replace(c, node=twin[c.node]) for c in copied))
+            except Illegal as error:
+                back = {theirs: ours for ours, theirs in twin.items()}
+                raise Illegal(back.get(error.node) if error.node else None) from None
 
 
 class _Barred:
@@ -121,8 +156,7 @@ def copied_bytes(gm: GraphModule, functional_gm: GraphModule | None = None) -> i
 def _copied(node: Node, back: set[str]) -> int:
     if node.target is aten.copy_.default:
         into: Any = node.args[0]
-        base = into.args[0] if into.target is aten.as_strided.default else into
-        fresh = base.target is aten.empty_strided.default
+        fresh = into.target is aten.empty_strided.default or _is_padded(into)
         return _nbytes(into) if fresh or node.name in back else 0
     if node.target is aten.clone.default:
         return _nbytes(node)
@@ -131,6 +165,16 @@ def _copied(node: Node, back: set[str]) -> int:
     if kept is not None and node.target is not _torch.hop("triton_kernel_wrapper_functional"):
         found = [(s, n) for s, n in found if (s[0] if isinstance(s, tuple) else s) in kept]
     return sum(copy_bytes(node, slot, operand.meta["val"]) for slot, operand in found)
+
+
+def _is_padded(node: Node) -> bool:
+    """Return whether a view is all that fresh memory was made for, but for some bytes before it."""
+    base: Any = node.args[0] if node.target is aten.as_strided.default else None
+    if base is None or base.target is not aten.empty_strided.default:
+        return False
+    val = node.meta["val"]
+    last = val.storage_offset() + sum((n - 1) * s for n, s in zip(val.size(), val.stride(), strict=True))
+    return bool(last + 1 == base.meta["val"].numel()) and base.meta["val"].dim() == 1
 
 
 def _nbytes(node: Node) -> int:

@@ -65,7 +65,7 @@ def _pinned(model: Model) -> Iterator[tuple[Node, Place]]:
     for call in hop.calls(model.graph):
         # A result may begin where an operand does; what is made inside may come to lie in an operand's bytes.
         bodies = (*call.bodies, *call.tests)
-        if model.absolute or any(names_offsets(body.module.graph) for body in bodies):
+        if model.addressing.has_names or any(names_offsets(body.module.graph) for body in bodies):
             yield from model.operands((call.node.args, call.node.kwargs))
 
 

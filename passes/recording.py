@@ -40,6 +40,7 @@ def add(
     *,
     until: float | None = None,
     allocates: bool = False,
+    used: tuple[Place, ...] = (),
 ) -> None:
     """Record one candidate, and the reads it makes whatever is decided.
 
@@ -63,6 +64,7 @@ def add(
         fresh=model.nbytes(place.region) if allocates else 0,
         write_only=is_whole,
         allocates=allocates,
+        used=used,
         obstacle=obstacle,
     )
     model.candidates.append(candidate)

@@ -24,11 +24,12 @@ if TYPE_CHECKING:
     from .model import Model
 
 _REGROUPING = frozenset({"aten::view", "aten::reshape", "aten::_unsafe_view", "aten::flatten"})
-_WIDEST = 16  # bytes of the largest dtype
 _MOST_USERS = 64  # a result used more often than this keeps its own layout: the check stays linear
 
 
-def settle(model: Model, operand: Node, node: Node | None, result: Place) -> tuple[Storage, Reason | None]:
+def settle(
+    model: Model, operand: Node, node: Node | None, result: Place, item: int | None = None
+) -> tuple[Storage, Reason | None]:
     """Give a result's storage its coordinates inside the operand's; returns it and what forbids that.
 
     Args:
@@ -37,6 +38,7 @@ def settle(model: Model, operand: Node, node: Node | None, result: Place) -> tup
         node: the node whose value is the result, when it may be laid out anew; ``None`` when the
             operator promises the operand's own strides.
         result: the result's place in its own fresh storage.
+        item: which of the node's results it is, ``None`` where it is the only one.
     """
     storage, place = result.storage, model.place(operand)
     assert place is not None
@@ -54,21 +56,21 @@ def settle(model: Model, operand: Node, node: Node | None, result: Place) -> tup
         return storage, Reason.LAYOUT
     if geometry.self_overlapping(place.region):
         return storage, Reason.SELF_OVERLAP
+    named = model.addressing.names(storage.node)
     if geometry.same_layout(place.region, result.region) and not _is_fussy(model, place, result):
         storage.shift = place.region.offset - result.region.offset
-        if storage.shift != 0 and model.absolute:
+        if not is_multiple(storage.shift, named):
             # Offsets into the result's storage must be moved along: by whole items, by a constant.
-            if not isinstance(storage.shift, int) or storage.shift % model.absolute:
-                storage.shift = 0
-                return storage, Reason.LAYOUT
+            storage.shift = 0
+            return storage, Reason.LAYOUT
         storage.relaid = place.storage.relaid
         return storage, None
     if node is None or node in model.setting.own_layout:
         return storage, Reason.LAYOUT
     # Laid out anew it begins where the operand does: offsets that name its bytes would not know.
-    if model.absolute and place.region.offset != result.region.offset:
+    if named and place.region.offset != result.region.offset:
         return storage, Reason.LAYOUT
-    if not _relay(model, node, old):
+    if not _relay(model, node, old, item):
         return storage, Reason.LAYOUT
     storage.shift = place.storage.shift
     storage.relaid = True
@@ -80,16 +82,16 @@ def _is_fussy(model: Model, place: Place, result: Place) -> bool:
 
     It asks for the last stride, of single elements too, and for an offset that its item size divides.
     """
-    if not model.has_dtype_views:
+    item = model.addressing.views(result.storage.node)
+    if not item:
         return False
     moved = place.region.offset - result.region.offset
-    same = place.value.stride() == result.value.stride() and is_aligned(moved)
-    return not same and is_viewed_otherwise(result.storage.node)
+    return place.value.stride() != result.value.stride() or not is_multiple(moved, item)
 
 
-def is_aligned(nbytes: Size) -> bool:
-    """Return whether a tensor that moves by so many bytes can still be viewed as every dtype."""
-    return isinstance(nbytes, int) and nbytes % _WIDEST == 0
+def is_multiple(nbytes: Size, item: int) -> bool:
+    """Return whether a tensor may move by so many bytes where moves by whole items are asked for, or none."""
+    return item == 0 or (isinstance(nbytes, int) and nbytes % item == 0)
 
 
 def may_be_padded(value: torch.Tensor) -> bool:
@@ -100,34 +102,9 @@ def may_be_padded(value: torch.Tensor) -> bool:
     return not Geometry().self_overlapping(Region.of(value))
 
 
-def padding(value: torch.Tensor) -> int:
-    """Return at which element of its storage a clone starts, so that it has its source's dtype views."""
-    return int(value.storage_offset()) % max(1, _WIDEST // value.element_size())
-
-
-def is_viewed_otherwise(node: Node) -> bool:
-    """Return whether a view of a node's results has another dtype: it asks where in the storage it starts.
-
-    Looked at are also copies that begin where their operand does.
-    """
-    pending, seen = [node], {node}
-    while pending:
-        for user in pending.pop().users:
-            if user.target is torch.ops.aten.view.dtype:
-                return True
-            if user not in seen and _keeps_offset(user):
-                seen.add(user)
-                pending.append(user)
-    return False
-
-
-def _keeps_offset(node: Node) -> bool:
-    if node.target is operator.getitem:
-        return True
-    if is_operator(node.target):
-        schema = schema_of(node.target)
-        return schema.view or schema.name.endswith("_scatter")
-    return node.target in (_torch.hop("auto_functionalized"), _torch.hop("auto_functionalized_v2"))
+def padding(value: torch.Tensor, item: int) -> int:
+    """Return at which element of its storage a clone starts that views of such items are made of."""
+    return int(value.storage_offset()) % max(1, item // value.element_size())
 
 
 def value(model: Model, node: Node, storage: Storage, result: Value) -> Value:
@@ -137,16 +114,23 @@ def value(model: Model, node: Node, storage: Storage, result: Value) -> Value:
     return model.at(storage, result.value) if isinstance(result, Place) else result
 
 
-def _relay(model: Model, node: Node, operand: torch.Tensor) -> bool:
-    """Try the operand's layout on all users of ``node``; keeps the new fake tensors when it is legal."""
+def _relay(model: Model, node: Node, operand: torch.Tensor, item: int | None) -> bool:
+    """Try the operand's layout on all users of a result; keeps the new fake tensors when it is legal."""
     laid: dict[Node, Any] = {node: operand}
-    pending, seen = [node], 0
+    if item is not None:
+        if any(user.target is not operator.getitem for user in node.users):
+            return False
+        laid = {user: operand for user in node.users if user.args[1] == item}
+    pending, seen = list(laid), 0
     while pending:
         for user in pending.pop().users:
             seen += 1
             if seen > _MOST_USERS or not _agrees(model, user, laid, pending):
                 return False
     model.relaid.update(laid)
+    if item is not None:
+        mine = model.relaid.get(node, node.meta["val"])
+        model.relaid[node] = [operand if i == item else t for i, t in enumerate(mine)]
     return True
 
 

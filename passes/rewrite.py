@@ -142,7 +142,8 @@ class Rewriter:
         is_absolute, is_wrapper = scatter.is_absolute(node), not is_operator(node.target)
         for _, place in self.model.operands((node.args, node.kwargs)):
             moved = self.moved(place) * place.value.element_size()
-            if moved and (is_absolute or (is_wrapper and not relayout.is_aligned(moved))):
+            item = self.model.addressing.views(node) if is_wrapper else 0
+            if moved and (is_absolute or not relayout.is_multiple(moved, item)):
                 raise ValueError(f"{node.name} stays, and its operand begins elsewhere now")
 
     def _refresh(self, node: Node) -> None:
@@ -211,7 +212,7 @@ class Rewriter:
             subgraph_call.carry_out(self.model.calls, candidates, self.operand, self.replace)
         elif self._is_in_place(candidates[0]):
             self._functional(node, candidates[0])
-        elif kind is Kind.SCATTER and self.model.absolute:
+        elif kind is Kind.SCATTER and self.model.addressing.has_names:
             # A functional scatter takes its operand's offset into the storage, and that may be another
             # one now; views that name bytes by their offset need to know where they are.
             copy = self.cloned(node, candidates[0], node.args[0], node.meta["val"])
@@ -263,20 +264,21 @@ class Rewriter:
         The functional form's result has an offset into its storage (that of ``was``: mostly its
         operand's), this one starts at 0.
         """
-        if self.model.has_dtype_views and not self.model.lowered and self._is_padded(candidate, was):
-            copy = self.emitter.padded(node, current, relayout.padding(was), not candidate.write_only)
+        start = self._padding(candidate, was)
+        if start:
+            copy = self.emitter.padded(node, current, start, not candidate.write_only)
         else:
             copy = (self.emitter.empty if candidate.write_only else self.emitter.clone)(node, current)
-        if self.model.absolute:
+        if self.model.addressing.has_names:
             moved = copy.meta["val"].storage_offset() - was.storage_offset()
             self.rebased[candidate.result] = int(moved) * was.element_size()
         return copy
 
-    @staticmethod
-    def _is_padded(candidate: Candidate, was: torch.Tensor) -> bool:
-        return relayout.is_viewed_otherwise(candidate.node) and (
-            relayout.may_be_padded(was) and relayout.padding(was) > 0
-        )
+    def _padding(self, candidate: Candidate, was: torch.Tensor) -> int:
+        item = self.model.addressing.views(candidate.node)
+        if not item or self.model.lowered or not relayout.may_be_padded(was):
+            return 0
+        return relayout.padding(was, item)
 
     # -- functional operators ------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from .model import Model
 from .place import Storage
 from .reason import Reason
 from .region import as_size
-from .relayout import is_aligned, is_viewed_otherwise, may_be_padded
+from .relayout import is_multiple, may_be_padded
 
 _TRIALS = 48
 
@@ -55,6 +55,8 @@ def laid_out(decision: Decision) -> Decision:
         model = decision.model
         refused = [model.candidates[i] for i in decision.refused]
         more = {c.node for c in refused if c.obstacle is None and c.node in model.relaid}
+        more |= {_relaid_at(model, c.operand.storage) for c in refused if c.obstacle is Reason.LAYOUT}
+        more &= model.relaid.keys()
         if not more:
             return decision
         setting = dataclasses.replace(model.setting, own_layout=model.setting.own_layout | more)
@@ -68,6 +70,13 @@ def laid_out(decision: Decision) -> Decision:
             if reason is not None and candidate.index in trial.refused:
                 trial.refused[candidate.index] = dataclasses.replace(reason, culprits=frozenset())
         decision = trial
+
+
+def _relaid_at(model: Model, storage: Storage) -> Node:
+    """Return the node that gave a buffer the strides that a storage has in it."""
+    while storage.relaid and storage.node not in model.relaid:
+        storage = model.made_by[storage].operand.storage
+    return storage.node
 
 
 def _functional(decision: Decision, misordered: dict[Storage, Node]) -> dict[int, Refusal]:
@@ -88,7 +97,7 @@ def unplaced(decision: Decision) -> frozenset[Node]:
     starts a few bytes into its storage, where Inductor need not follow it.
     """
     model = decision.model
-    if not model.absolute and not model.has_dtype_views:
+    if not model.addressing.has_names and not model.addressing.has_dtype_views:
         return frozenset()
     candidates = (model.candidates[i] for i in decision.refused)
     return frozenset(
@@ -101,10 +110,9 @@ def unplaced(decision: Decision) -> frozenset[Node]:
 def _is_placed(model: Model, candidate: Candidate) -> bool:
     value = candidate.operand.value
     start = as_size(value.storage_offset())
-    if model.absolute and not isinstance(start, int):
+    if model.addressing.names(candidate.node) and not isinstance(start, int):
         return False
-    aligned = not model.has_dtype_views or is_aligned(start * value.element_size())
-    if aligned or not is_viewed_otherwise(candidate.node):
+    if is_multiple(start * value.element_size(), model.addressing.views(candidate.node)):
         return True
     return candidate.kind is not Kind.SCATTER and not model.lowered and may_be_padded(value)
 

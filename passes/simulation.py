@@ -35,6 +35,7 @@ from .slots import (
     result_of,
     slots,
 )
+from .variation import make_uneven
 
 aten = torch.ops.aten
 
@@ -71,15 +72,22 @@ class Choice:
 class Simulation:
     """A functional graph with its inputs, run once as written and then with any choices.
 
+    Args:
+        gm: the functional graph.
+        inputs: real tensors, one for each placeholder.
+        uneven: whether what is computed anew, element by element, is made uneven, here as there: an
+            operator that fills with one number shows less than one that does not.
+
     Raises:
         RunError: the functional graph itself does not run on these inputs.
     """
 
-    def __init__(self, gm: GraphModule, inputs: Sequence[Any]) -> None:
+    def __init__(self, gm: GraphModule, inputs: Sequence[Any], *, uneven: bool = False) -> None:
         self.gm = gm
         self.inputs = list(inputs)
+        self.uneven = uneven
         self.spec: dict[Node, Any] = {}
-        self.expected = effects(gm, inputs, self.spec.__setitem__)
+        self.expected = effects(gm, inputs, self._note)
         self.candidates = [c for node in gm.graph.nodes for c in self._candidates(node)]
         self.operands = list(self._operand_copies())
         self.conversions = sum(
@@ -87,6 +95,11 @@ class Simulation:
             for n in gm.graph.find_nodes(op="call_function", target=aten.clone.default)
             if not is_plain_clone(n)
         )
+
+    def _note(self, node: Node, value: Any) -> None:
+        if self.uneven:
+            make_uneven(node, value)
+        self.spec[node] = value
 
     def _candidates(self, node: Node) -> Iterator[Choice]:
         for slot, operand in slots(node):
@@ -174,6 +187,8 @@ class _Run:
             raise Illegal(node)
         try:
             value = self._node(node)
+            if self.simulation.uneven:
+                make_uneven(node, value)
         except (Illegal, Refused, RuntimeError, IndexError, ValueError, TypeError):
             raise Illegal(node) from None
         if not self._is_view(node) and not is_started(node.target):

@@ -15,6 +15,8 @@ from torch.fx.node import map_arg
 
 from .candidate import Candidate, Kind
 from .place import Place, Read
+from .region import as_size
+from .relayout import is_multiple
 from .scatter import is_absolute
 
 if TYPE_CHECKING:
@@ -98,7 +100,10 @@ def _early(decision: Decision, candidate: Candidate, read: Read) -> Snapshot | N
     used = [n for n in leaves(node) if (p := model.place(n)) is not None and _is_same(p, read.place)]
     if used != [operand] or model.order[operand] >= candidate.time or node in model.relaid:
         return None
-    if model.absolute or model.has_dtype_views or _is_written_between(decision, candidate, read):
+    if is_absolute(node) or model.addressing.names(node) or _is_written_between(decision, candidate, read):
+        return None
+    start = as_size(mine[0].operand.value.storage_offset())
+    if not is_multiple(start * read.place.value.element_size(), model.addressing.views(node)):
         return None
     size = model.nbytes(read.place.region.once)
     return Snapshot(candidate.index, operand, (node,), (read,), size, mine[0].index)

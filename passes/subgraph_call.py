@@ -182,7 +182,7 @@ def _seal_shared(model: Model, call: hop.Call) -> None:
             _seal(call.node, [owner, value.storage])
         if not call.is_stacked(result):
             _seal_tied_inside(model, call, result, value)
-        if model.absolute and not _is_laid_out(model, call, result, value):
+        if model.addressing.has_names and not _is_laid_out(model, call, result, value):
             _seal(call.node, [value.storage])
 
 

@@ -1,0 +1,71 @@
+"""What is asked of where a value begins, by offsets that name its bytes and by views of other dtypes.
+
+An offset into the storage is moved along with the bytes that it names, by whole items. A view of another
+dtype needs a beginning that its item size divides. Both are asked of a value itself and of whatever may come
+to lie in its bytes, so one walk from the last node to the first finds them for all values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch.fx import Node
+
+from . import scatter
+from .schema import is_operator, schema_of, tensors
+from .variant import in_place_form
+
+_WIDEST = 16  # bytes of the largest dtype
+_CANDIDATES = ("aten::index_put", "aten::_unsafe_index_put", "aten::clone", "aten::copy", "aten::_foreach_")
+
+
+class Addressing:
+    """For each node, in bytes, what its value's beginning must be a multiple of; 0 where nothing is asked.
+
+    Args:
+        nodes: all nodes of a graph, in any order in which operands come first.
+    """
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        nodes = list(nodes)
+        self.named: dict[Node, int] = {}
+        self.viewed: dict[Node, int] = {}
+        named = {n: _itemsize(n) for n in nodes if scatter.is_absolute(n)}
+        viewed = {n: _itemsize(n) for n in nodes if n.target is torch.ops.aten.view.dtype}
+        self.has_names, self.has_dtype_views = bool(named), bool(viewed)
+        if named or viewed:
+            keeping = {n for n in nodes if _hands_on(n)}
+            _spread(nodes, named, keeping, self.named)
+            _spread(nodes, viewed, keeping, self.viewed)
+
+    def names(self, node: Node) -> int:
+        """Return the largest item of a node's value that is named by an offset into its storage."""
+        return self.named.get(node, 0)
+
+    def views(self, node: Node) -> int:
+        """Return the largest item that a view of another dtype makes of a node's value."""
+        return self.viewed.get(node, 0)
+
+
+def _spread(nodes: list[Node], asked: dict[Node, int], keeping: set[Node], found: dict[Node, int]) -> None:
+    for node in reversed(nodes):
+        wanted = max(asked.get(node, 0), found.get(node, 0) if node in keeping else 0)
+        if wanted:
+            for operand in node.all_input_nodes:
+                found[operand] = max(found.get(operand, 0), wanted)
+
+
+def _hands_on(node: Node) -> bool:
+    """Return whether a node's value may lie in its operand's bytes, or begin where its operand does."""
+    if node.op != "call_function" or not is_operator(node.target):
+        return node.op == "call_function"
+    schema = schema_of(node.target)
+    if schema.view or schema.view_or_copy or any(r is not None for r in schema.returns):
+        return True
+    is_candidate = schema.name.startswith(_CANDIDATES) or schema.name in scatter.VIEWS
+    return is_candidate or not schema.name.startswith("aten::") or in_place_form(node.target) is not None
+
+
+def _itemsize(node: Node) -> int:
+    return max((t.element_size() for t in tensors(node.meta.get("val"))), default=_WIDEST)

@@ -1,0 +1,135 @@
+"""A graph with other contents: what holds for one set of numbers by luck does not hold for another."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+
+from .execution import RunError, address, attributes, cloned, leaves, run, stored_bytes
+from .slot_forms import form_of
+from .slots import is_plain_clone
+
+aten = torch.ops.aten
+
+_ANEW = (aten.neg.default, aten.add.Tensor, aten.mul.Tensor)
+
+
+def variations(gm: GraphModule, inputs: Sequence[Any]) -> Iterator[tuple[GraphModule, list[Any]]]:
+    """Yield graphs of the same form with other contents, as far as they run.
+
+    The numbers in inputs and attributes are others. Indices, which graphs make by ``arange``, come in
+    reverse, or name the first rows, or those after or before the ones that they name. So a row that is
+    put back where it was, or an index that names what no later reader asks for, does not count as a rule.
+    """
+    contents = _others(gm, inputs)
+    for moved in (_reversed, _first, _after, _before):
+        varied, values = copy.deepcopy(gm), cloned(contents)
+        for name, value in zip(attributes(gm), values[len(inputs) :], strict=True):
+            _set(varied, name, value)
+        changed = [_move(node, moved) for node in varied.graph.nodes]
+        varied.recompile()
+        if (any(changed) or moved is _reversed) and _runs(varied, values):
+            yield varied, values[: len(inputs)]
+
+
+def make_uneven(node: Node, value: Any) -> None:
+    """Add other numbers to each element that a node computes anew, so that no two are equal by its nature."""
+    form = form_of(node)
+    if form.copies if form is not None else node.target not in _ANEW and not _converts(node):
+        return
+    for _, tensor in leaves(value):
+        if isinstance(tensor, torch.Tensor) and tensor.dtype != torch.bool and tensor.numel():
+            steps = torch.arange(tensor.numel(), device=tensor.device).view(tensor.shape)
+            tensor.add_((steps * 7919).to(tensor.dtype))
+
+
+def _converts(node: Node) -> bool:
+    return node.target is aten.clone.default and not is_plain_clone(node)
+
+
+def _set(gm: GraphModule, name: str, value: Any) -> None:
+    owner, _, attribute = name.rpartition(".")
+    module = gm.get_submodule(owner)
+    if attribute in module._buffers:
+        module._buffers[attribute] = value
+    elif attribute in module._parameters:
+        module._parameters[attribute] = torch.nn.Parameter(value, requires_grad=False)
+    else:
+        setattr(module, attribute, value)
+
+
+def _others(gm: GraphModule, inputs: Sequence[Any]) -> list[Any]:
+    """Return other inputs and attributes: all bits of integers flipped, and all else negated, where it runs.
+
+    Indices that are given come to name the first rows, one after the other.
+    """
+    values = cloned([*inputs, *attributes(gm).values()])
+    seen: set[int] = set()
+    for tensor in values:
+        if not isinstance(tensor, torch.Tensor) or address(tensor) in seen or not tensor.numel():
+            continue
+        seen.add(address(tensor))
+        whole = stored_bytes(tensor)
+        whole = whole[: whole.numel() // tensor.element_size() * tensor.element_size()].view(tensor.dtype)
+        as_given = whole.clone()
+        for change in (_flip, _count):
+            change(whole)
+            if _runs(gm, values):
+                break
+            whole.copy_(as_given)
+    return values
+
+
+def _flip(whole: torch.Tensor) -> None:
+    if whole.dtype.is_floating_point or whole.dtype.is_complex:
+        whole.neg_().sub_(0.5)
+    else:
+        whole.bitwise_not_()
+
+
+def _count(whole: torch.Tensor) -> None:
+    whole.copy_(torch.arange(whole.numel(), device=whole.device))
+
+
+def _reversed(start: int, end: int, step: int) -> tuple[int, int, int]:
+    count = -(-(end - start) // step)
+    last = start + (count - 1) * step
+    return last, start - (1 if step > 0 else -1), -step
+
+
+def _first(start: int, end: int, step: int) -> tuple[int, int, int]:
+    return 0, end - start, step
+
+
+def _after(start: int, end: int, step: int) -> tuple[int, int, int]:
+    return start + 1, end + 1, step
+
+
+def _before(start: int, end: int, step: int) -> tuple[int, int, int]:
+    return start - 1, end - 1, step
+
+
+def _move(node: Any, moved: Any) -> bool:
+    """Give an ``arange`` other numbers; returns whether the node is one."""
+    if node.target is not aten.arange.start_step or len(node.args) < 3:
+        return False
+    if not all(isinstance(a, int) and a for a in node.args[1:3]) or not isinstance(node.args[0], int):
+        return False
+    node.args = moved(*node.args[:3])
+    return True
+
+
+def _runs(gm: GraphModule, values: Sequence[Any]) -> bool:
+    """Return whether a graph runs on inputs, followed by its attributes."""
+    own = attributes(gm)
+    copies = cloned(values)
+    count = len(copies) - len(own)
+    try:
+        run(gm, copies[:count], dict(zip(own, copies[count:], strict=True)))
+    except RunError:
+        return False
+    return True
