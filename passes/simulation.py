@@ -31,6 +31,7 @@ from .slots import (
     mutable,
     nbytes,
     others,
+    parts,
     read_arguments,
     result_of,
     slots,
@@ -54,7 +55,8 @@ class Choice:
     Args:
         node: the node.
         slot: an argument, an element ``(argument, i)``, or a base's number: a candidate; or
-            ``("copy of", i)``: the node's i-th other operand, copied to make room for a write.
+            ``("copy of", i)``: the node's i-th other operand, copied to make room for a write; or
+            ``("part", name)``: a view of a base, written in a copy that is put back after the call.
         nbytes: bytes of the copy.
     """
 
@@ -65,7 +67,7 @@ class Choice:
     @property
     def is_candidate(self) -> bool:
         """Whether it is a candidate, copied unless it is in place; else an operand, copied at will."""
-        return not (isinstance(self.slot, tuple) and self.slot[0] == "copy of")
+        return not (isinstance(self.slot, tuple) and self.slot[0] in ("copy of", "part"))
 
 
 class Simulation:
@@ -107,6 +109,10 @@ class Simulation:
                 value = self.spec[operand]
                 if root(address(value)) in written:
                     yield Choice(node, ("copy of", i), nbytes(value))
+            read = {root(address(self.spec[operand])) for operand in others(node)}
+            for (slot, operand), key in zip(slots(node), written, strict=True):
+                for prefix, size in parts(node, slot, self.spec[operand]) if key in read else ():
+                    yield Choice(node, ("part", prefix), size)
             for (slot, operand), key in zip(slots(node), written, strict=True):
                 result = result_of(self.spec[node], node, slot)
                 if address(result) != key:
@@ -135,10 +141,12 @@ class _Run:
         self.spec = simulation.spec
         self.inputs = simulation.inputs
         self.names = [name for name, _ in simulation.expected.inputs]
+        self.chosen = copied
         self.copied = {(c.node, c.slot) for c in copied}
         self.env: dict[Node, Any] = {}
         self.written_back = 0
         self.kept: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self.parts: list[tuple[torch.Tensor, torch.Tensor]] = []
         self.in_flight = InFlight()
 
     def effects(self) -> Effects:
@@ -311,6 +319,9 @@ class _Run:
             ]
             kwargs = self._regenerated(node, op, written, kwargs)
         result = op(**kwargs)
+        for view, copy in self.parts:
+            view.copy_(copy)
+        self.parts.clear()
         return (*result, *written) if isinstance(result, tuple) else (result, *written)
 
     def _room(self, node: Node, slot: Any, tensor: torch.Tensor) -> torch.Tensor:
@@ -324,11 +335,21 @@ class _Run:
         for name in mutable(op):
             if f"_{name}_length" in kwargs:
                 count = kwargs[f"_{name}_length"]
-                items = [self._view(node, bases, kwargs, f"_{name}_{i}") for i in range(count or 0)]
+                items = [self._part(node, bases, kwargs, f"_{name}_{i}") for i in range(count or 0)]
                 args[name] = None if count is None else items
             else:
-                args[name] = self._view(node, bases, kwargs, f"_{name}")
+                args[name] = self._part(node, bases, kwargs, f"_{name}")
         return args
+
+    def _part(self, node: Node, bases: list[Any], kwargs: dict[str, Any], prefix: str) -> Any:
+        """Return a view of a base, or a copy of it that is to be put back."""
+        view = self._view(node, bases, kwargs, prefix)
+        size = next((c.nbytes for c in self.chosen if (c.node, c.slot) == (node, ("part", prefix))), None)
+        if size is None:
+            return view
+        copy = copy_of(view) if size else copy_of(view).fill_(0x3C)
+        self.parts.append((view, copy))
+        return copy
 
     def _view(self, node: Node, bases: list[Any], kwargs: dict[str, Any], prefix: str) -> Any:
         index = kwargs[f"{prefix}_base_index"]

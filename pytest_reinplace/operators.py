@@ -142,6 +142,12 @@ def slot_of(node: Node, arg: str) -> str:
     return arg if base is None else f"base[{base}]"
 
 
+def is_part(node: Node, arg: str) -> bool:
+    """Return whether an argument of a v2 wrapper is a view of its base, and not the base itself."""
+    prefix = "_" + arg.rstrip("]").replace("[", "_")
+    return f"{prefix}_slice_dim" in node.kwargs or f"{prefix}_storage_offset" in node.kwargs
+
+
 def operand(node: Node, arg: str) -> Any:
     """Return the operand of a functional call that a candidate's argument, or its slot, stands for."""
     kind, name = op_of(node), arg.partition("[")[0]
