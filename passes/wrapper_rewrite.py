@@ -37,7 +37,12 @@ def auto_v1(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None
     call = rewriter.emitter.mutable_op(node, op, by_name, eager_values(node))
     first = wrapper.first_result(node)
     written = {first + i: by_name[n] for i, n in enumerate(schema_of(op).mutable)}
-    _results(rewriter, node, call, written, first)
+    _results(rewriter, node, call, {**written, **_handed_back(op, by_name)}, first)
+
+
+def _handed_back(op: Any, by_name: dict[str, Any]) -> dict[int, Any]:
+    """Return the results of an operator that are arguments which it wrote."""
+    return {i: by_name[name] for i, name in enumerate(schema_of(op).returns) if name is not None}
 
 
 def auto_v2(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None:
@@ -73,7 +78,8 @@ def auto_v2(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None
     call = rewriter.emitter.mutable_op(node, op, by_name, eager)
     on_copies.put_back()
     first = wrapper.first_result(node)
-    _results(rewriter, node, call, {first + i: base for i, base in enumerate(bases)}, first)
+    written = {**_handed_back(op, by_name), **{first + i: base for i, base in enumerate(bases)}}
+    _results(rewriter, node, call, written, first)
 
 
 class _OnCopies:

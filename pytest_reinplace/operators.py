@@ -187,6 +187,8 @@ def clones_slot(node: Node, slot: str) -> bool:
         cloned: Any = node.kwargs["tensors_to_clone"]
         return slot in cloned
     told = node.meta.get("only_clone_these_tensors")
-    name, _, index = slot.partition("[")
+    name, bracket, index = slot.partition("[")
+    if op_of(node) == V2 and not bracket:  # an output: the wrapper makes an empty tensor for it
+        return True
     wanted = int(index.rstrip("]")) if op_of(node) == V2 else name
     return told is None or wanted in told
