@@ -24,6 +24,21 @@ Key = tuple[str, bool, int, Reason | None]
 
 aten = torch.ops.aten
 
+_library = torch.library.Library("reinplace_like", "FRAGMENT")
+_library.define("optional_items(Tensor(a!)?[] xs, Tensor(b!) y) -> ()")
+
+
+def _add_to_each(xs: list[Tensor | None], y: Tensor) -> None:
+    y.mul_(2)
+    for x in xs:
+        if x is not None:
+            x.add_(y.sum())
+
+
+_library.impl("optional_items", _add_to_each, "CompositeExplicitAutograd")
+torch.library.register_fake("reinplace_like::optional_items", lambda xs, y: None, lib=_library)
+optional_items = torch.ops.reinplace_like.optional_items
+
 
 def of_operators(report: Report) -> list[Key]:
     """Return what became of each argument of a custom operator; only v1 has view scatters beside them."""
@@ -114,6 +129,18 @@ def a_part_is_read(x: Tensor) -> Tensor:
     return x.sum()
 
 
+maybe_many, maybe = adversary.operator("maybe_many"), adversary.operator("maybe")
+
+
+def optional_lists(x: Tensor, y: Tensor) -> Tensor:
+    rest = x + 1
+    maybe_many([rest[0], rest[2]], y)
+    maybe_many(None, rest[1])
+    optional_items([x[0], x[1]], rest[3])
+    maybe(None, rest[1], None)
+    return rest.sum()
+
+
 def input_kept(x: Tensor, by: Tensor) -> Tensor:
     copy = x.clone()
     ops.scale(copy, by)
@@ -134,6 +161,7 @@ PROGRAMS: list[tuple[Callable[..., Any], tuple[Tensor, ...]]] = [
     (only_read, (arange(4, 4), arange(4))),
     (whole_is_read, (arange(4, 4),)),
     (a_part_is_read, (arange(4, 4),)),
+    (optional_lists, (arange(4, 4).long(), arange(4).long())),
     (input_kept, (arange(4, 4), arange(4, 4))),
 ]
 
