@@ -101,6 +101,7 @@ def _outcome(
         source=where(node),
         hint=refusal.reason.hint if refusal else "",
         moved=tuple(known[n] for n in moved),
+        graph="",
         **flags,
     )
 

@@ -43,8 +43,9 @@ def visit(model: Model, node: Node) -> None:
     """Record such a wrapper: its results are fresh, and one that is copied into an input may live there."""
     op = node.args[0]
     _check(node)
-    for _, _, place in (others := others_of(model, wrapper.read_args(node))):
-        model.add_read(node, place)
+    others = others_of(model, wrapper.read_args(node))
+    for _, _, read in others:
+        model.add_read(node, read)
     is_left = _is_left(model, node)
     model.values[node] = model.fresh(node, node.meta["val"], opaque=is_left)
     for i, (name, taken) in enumerate(zip(schema_of(op).mutable, _taken(node), strict=True)):
