@@ -17,6 +17,7 @@ class Kind(enum.Enum):
 
     AUTO_V1 = enum.auto()
     AUTO_V2 = enum.auto()
+    AUTO_OUT = enum.auto()
     TRITON = enum.auto()
     INDEX_PUT = enum.auto()
     SCATTER = enum.auto()

@@ -17,6 +17,7 @@ from collections.abc import Iterable
 
 from torch.fx import Node
 
+from . import staged
 from .candidate import Candidate, Kind
 from .decision import Decision, Refusal
 from .place import Place, Read, Storage, Write, reads_alike
@@ -333,13 +334,36 @@ def _make_room(
     hits: list[tuple[str, Node, Place]],
     culprits: frozenset[int],
 ) -> bool:
-    """Copy the overlapping operands instead of the candidate (or of a culprit), where that is less."""
+    """Copy the overlapping operands, or the parts that are written, where that is less than the candidate."""
     model = decision.model
     shared = decision.kept_for(candidate)
     nodes = {node: 0 if node in shared else model.nbytes(place.region) for _, node, place in hits}
-    if sum(nodes.values()) >= _gain(decision, candidate, culprits):
+    copies = sum(nodes.values())
+    parts = staged.parts(decision, candidate, [(node, place) for _, node, place in hits])
+    if parts is not None and sum(p.nbytes for p in parts) < min(copies, candidate.nbytes):
+        decision.staged[candidate.index] = parts
+        return True
+    gain = _gain(decision, candidate, culprits)
+    # A copy of an operand is made and read; a clone that a scatter puts back later is moved once more.
+    if copies > gain or (copies == gain and not _is_scattered(decision, candidate)):
         return False
     decision.copied.extend(
         (candidate.index, name, node) for node, name in {node: name for name, node, _ in hits}.items()
     )
     return True
+
+
+def _is_scattered(decision: Decision, candidate: Candidate) -> bool:
+    """Return whether a view scatter puts a result back into a part of something, or of an input."""
+    model = decision.model
+    made = (c for r in model.reads[candidate.result] for c in model.candidates_of[r.node])
+    return any(
+        c.kind is Kind.SCATTER
+        and c.others[0][2].storage is candidate.result
+        and (
+            not model.geometry.contains(c.writes[0], c.operand.region)
+            or c.index in model.written_back
+            or _is_scattered(decision, c)
+        )
+        for c in made
+    )

@@ -14,6 +14,7 @@ from .place import Read, Storage, Write
 from .reason import Reason
 from .region import Region
 from .snapshot import Snapshot
+from .staged import Part
 
 _TESTS_PER_NODE = 64  # comparisons of regions; a graph that needs more keeps copies instead of compile time
 
@@ -43,6 +44,7 @@ class Decision:
         edge: for each storage that was accepted into another, the candidate that put it there.
         moved: scatters whose source already lies in its place: nothing is left to write.
         copied: ``(candidate, argument, node)`` of other operands that are copied to make room.
+        staged: for a base that is in place, the views of it that the call writes in copies.
         snapshots: copies of old values for later readers.
         served: the reads that are served by them.
         early: candidates that write into a clone which was made early, with the node that it was made for.
@@ -57,6 +59,7 @@ class Decision:
     edge: dict[Storage, Candidate] = dataclasses.field(default_factory=dict)
     moved: set[int] = dataclasses.field(default_factory=set)
     copied: list[tuple[int, str, Node]] = dataclasses.field(default_factory=list)
+    staged: dict[int, list[Part]] = dataclasses.field(default_factory=dict)
     snapshots: list[Snapshot] = dataclasses.field(default_factory=list)
     served: set[Read] = dataclasses.field(default_factory=set)
     early: dict[int | None, Node] = dataclasses.field(default_factory=dict)
@@ -159,6 +162,7 @@ class Decision:
         refused = self.refused.keys() - self.model.fused
         made = sum(candidates[i].kind not in (Kind.CLONE, Kind.COPY) for i in refused)
         fresh = sum(candidates[i].fresh for i in refused)
+        made += sum(map(len, self.staged.values()))
         return self.cost, fresh, made + len(self.copied) + len(self.snapshots) + len(self.returned)
 
     @property
@@ -169,6 +173,7 @@ class Decision:
         writes = (w for ws in model.writes.values() for w in ws if w.node not in self.erased)
         operands = sum(_nbytes(model, node) for _, _, node in self.own_copies)
         operands += sum(s.nbytes for s in self.snapshots if s.early is None)
+        operands += sum(part.nbytes for parts in self.staged.values() for part in parts)
         return (
             kept + operands + sum(model.nbytes(w.place.region) for w in writes) + sum(self.returned.values())
         )

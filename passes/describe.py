@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 
 from torch.fx import Node
@@ -14,6 +15,7 @@ from .report import Blocker, Outcome, Report
 from .schema import arguments, is_operator, target_name
 from .snapshot import Snapshot
 from .source import where
+from .wrapper import base_views
 
 
 def describe(decision: Decision, inside: Mapping[Node, tuple[Outcome, ...]] | None = None) -> Report:
@@ -21,8 +23,12 @@ def describe(decision: Decision, inside: Mapping[Node, tuple[Outcome, ...]] | No
     model = decision.model
     known = _Blockers()
     found = [(model.order[node], o) for node, outcomes in (inside or {}).items() for o in outcomes]
-    for candidate in model.candidates:
-        found.extend((candidate.time, o) for o in _outcomes(decision, candidate, known))
+    for _, siblings in itertools.groupby(model.candidates, key=lambda c: c.node):
+        mine = [(c, o) for c in siblings for o in _outcomes(decision, c, known)]
+        if len(mine) > 1 and mine[0][0].kind is Kind.AUTO_V2:  # by argument, not by base
+            order = {view.label: i for i, view in enumerate(base_views(mine[0][0].node))}
+            mine.sort(key=lambda pair: order.get(pair[1].arg, len(order)))
+        found.extend((c.time, o) for c, o in mine)
     for index, name, node in decision.own_copies:
         found.append((model.candidates[index].time, _copied(decision, index, name, node)))
     for snapshot in (s for s in decision.snapshots if s.early is None):
@@ -52,6 +58,11 @@ def _outcomes(decision: Decision, candidate: Candidate, known: _Blockers) -> Ite
         refusal = None
     for i, (op, arg) in enumerate(candidate.labels):
         # Arguments that are views of one base share one copy: its bytes count once.
+        part = next((p for p in decision.staged.get(candidate.index, ()) if p.view == i), None)
+        if part is not None:
+            held = Refusal(Reason.SAME_NODE, part.blockers)
+            yield _outcome(op, arg, candidate.node, part.nbytes, held, known)
+            continue
         moved = () if refusal else decision.model.unlocks.get((candidate.node, candidate.slot), ())
         size = 0 if i else candidate.nbytes + candidate.fresh
         flags = {"fused": fused, "allocates": candidate.allocates}
@@ -90,6 +101,7 @@ def _outcome(
         source=where(node),
         hint=refusal.reason.hint if refusal else "",
         moved=tuple(known[n] for n in moved),
+        graph="",
         **flags,
     )
 

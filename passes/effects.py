@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 def visit(model: Model, node: Node) -> bool:
     """Visit an effectful call of an operator that mutates and aliases nothing; else return ``False``.
 
-    The token orders effects among themselves. Nodes stay where they are, so nothing more is to be kept.
+    The token orders effects among themselves. These nodes stay where they are, and no reader moves across
+    them, so nothing more is to be kept. Torch runs no effectful operator that aliases its operands, so one
+    with an in-place form has nothing that it could be rewritten to; a mutable operator with an effect comes
+    as an ordinary wrapper without a token, which keeps its place among the other nodes.
     """
     if node.op != "call_function" or node.target is not _torch.hop("with_effects"):
         return False

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.fx import Node
 
-from . import _torch, functional_op, relayout, scatter, wrapper, wrapper_check
+from . import _torch, functional_op, outs, relayout, scatter, wrapper, wrapper_check
 from .candidate import Kind
 from .errors import GraphError
 from .place import Place, Storage, Value, is_known, mapped
@@ -125,10 +125,14 @@ def _auto_v2(model: Model, node: Node) -> None:
     op = node.args[0] if node.args else None
     if not is_operator(op):
         return _unsupported(model, node, target_name(op), {"self": node.kwargs.get("_all_bases")})
+    if outs.makes_outs(node):
+        return outs.visit(model, node)
     wrapper_check.check(node)
-    returns_operand = any(returned is not None for returned in schema_of(op).returns)
-    # out= and in-place operators return what they wrote: the wrapper's results share storage.
-    if returns_operand or _is_unplaced(model, node) or not wrapper_check.is_taken_apart(node):
+    if (
+        not wrapper_check.hands_back_operands(node)
+        or _is_unplaced(model, node)
+        or not wrapper_check.is_taken_apart(node)
+    ):
         return _unsupported(model, node, target_name(op), wrapper.operands(node))
     bases: Any = node.kwargs["_all_bases"]
     views = wrapper.base_views(node)

@@ -85,7 +85,7 @@ class Model:
         self.outputs: list[tuple[Node, Place]] = []
         self.relaid: dict[Node, Any] = {}
         self.addressing = Addressing(self.order)
-        self._by_key: dict[int, Storage] = {}
+        self._by_key: dict[int | str, Storage] = {}
         self.fake_mode = _torch.fake_mode_of([t for n in graph.nodes for t in tensors(n.meta.get("val"))][:1])
         self.geometry = Geometry(getattr(self.fake_mode, "shape_env", None))
         self._visit_all()
@@ -184,14 +184,18 @@ class Model:
         elif "val" not in node.meta:
             raise wellformed.no_value(node)
 
+        keys = _attribute_keys(node) if node.op == "get_attr" else []
+
         def one(tensor: torch.Tensor) -> Place:
-            key = _torch.storage_key(tensor)
-            storage = self._by_key.get(key) if key is not None else None
+            mine = [k for k in (_torch.storage_key(tensor), *keys) if k is not None]
+            storage = next((self._by_key[k] for k in mine if k in self._by_key), None)
             if storage is None:
                 storage = self.new_storage(node, is_input=True)
-                if key is not None:
-                    self._by_key[key] = storage
+                if mine:
                     self.whole[storage] = Region.flat(as_size(tensor.untyped_storage().nbytes()))
+            elif keys and self.whole[storage] != Region.flat(as_size(tensor.untyped_storage().nbytes())):
+                storage.close(Reason.UNKNOWN_OP, node)  # its fake value does not say which bytes these are
+            self._by_key.update(dict.fromkeys(mine, storage))
             return self.at(storage, tensor)
 
         self.values[node] = mapped(one, val)
@@ -211,14 +215,18 @@ class Model:
 
     def _visit_operator(self, node: Node) -> None:
         schema = schema_of(node.target)
-        if schema.returns and (
+        if node.target is torch.ops.aten.copy_.default:
+            self._visit_mutation(node)  # its value is its destination: exported programs record none
+        elif schema.returns and (
             "val" not in node.meta or (schema.makes_tensor and next(tensors(node.meta["val"]), None) is None)
         ):
             raise wellformed.no_value(node)
-        if schema.mutable:
+        elif schema.mutable:
             self._visit_mutation(node)
         elif schema.view or (schema.returns and schema.returns[0] is not None):
             self._visit_view(node)
+        elif schema.hides_writes:
+            self._visit_unknown(node)
         elif kinds.visit_candidate(self, node):
             return
         else:
@@ -373,3 +381,10 @@ def _attribute(node: Node) -> Any:
     for part in str(node.target).split("."):
         value = getattr(value, part, None)
     return None if isinstance(value, GraphModule) else value
+
+
+def _attribute_keys(node: Node) -> list[int | str | None]:
+    """Return what two nodes have in common that take the same bytes from the module, whatever fakes say."""
+    value = _attribute(node)
+    real = _torch.storage_key(value) if isinstance(value, torch.Tensor) else None
+    return [str(node.target), real]

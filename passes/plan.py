@@ -52,13 +52,15 @@ class Plan:
     def report(self) -> Report:
         """Return the outcomes of all candidates; those of a subgraph stand where it is called first."""
         inside: dict[Node, tuple[Outcome, ...]] = {}
+        names = {hop.subgraph(self.graph, n): str(n.target) for n in self.graph.find_nodes(op="get_attr")}
         told: set[GraphModule] = set()
         for call in hop.calls(self.graph):
             found: list[Outcome] = []
             for body in (*call.tests, *call.bodies):
                 if body.module in self.inner and body.module not in told:
                     told.add(body.module)
-                    found.extend(self.inner[body.module].report().outcomes)
+                    inner = self.inner[body.module].report().outcomes
+                    found.extend(_inside(names[body.module], outcome) for outcome in inner)
             inside[call.node] = tuple(found)
         return describe(self.decision, inside)
 
@@ -82,6 +84,11 @@ class Plan:
                 plan._rewrite_inner(finished)
                 apply(plan.decision)
                 finished[module] = plan.graph
+
+
+def _inside(name: str, outcome: Outcome) -> Outcome:
+    """Return an outcome of a subgraph as the graph that calls it names it."""
+    return dataclasses.replace(outcome, graph=f"{name}.{outcome.graph}" if outcome.graph else name)
 
 
 def copied(module: GraphModule) -> Graph:

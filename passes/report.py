@@ -48,6 +48,8 @@ class Outcome:
             uses it, so that in place would cost more (see ``passes.cost``).
         allocates: whether the functional form copies nothing: every element is computed anew.
         moved: the readers of the old value that the pass runs before this write, so that it may be in place.
+        graph: the subgraph that the node is in, by its path from the module (``"true_graph_0.body"``); empty
+            for the graph itself. Nodes of different graphs may have the same name.
     """
 
     label: str
@@ -64,9 +66,11 @@ class Outcome:
     fused: bool = False
     allocates: bool = False
     moved: tuple[Blocker, ...] = ()
+    graph: str = ""
 
     def __str__(self) -> str:
-        where = f" at {self.source}" if self.source else ""
+        where = f" in {self.graph}" if self.graph else ""
+        where += f" at {self.source}" if self.source else ""
         if self.fused:
             return f"{self.label}: fused, nothing is copied{where}"
         if self.reinplaced or self.reason is None:

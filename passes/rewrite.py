@@ -15,7 +15,7 @@ import torch
 from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 
-from . import _torch, declared, in_place, relayout, scatter, subgraph_call, wrapper, wrapper_rewrite
+from . import _torch, declared, in_place, outs, relayout, scatter, subgraph_call, wrapper, wrapper_rewrite
 from .candidate import Candidate, Kind
 from .collectives import is_collective
 from .decision import Decision
@@ -119,6 +119,8 @@ class Rewriter:
             self.current = node
             if node.op == "output":
                 self._returned(node)
+            elif outs.makes_outs(node):
+                outs.rewrite(self, node, self.by_node.get(node, []))
             elif node in self.by_node:
                 self._candidates(node, self.by_node[node])
             elif node in self.decision.erased:

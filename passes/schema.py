@@ -1,6 +1,6 @@
 """What an operator reads, writes and aliases, derived from its schema.
 
-Three tables below correct schemas that say less than the operator does; everything else is derived.
+Four tables below correct schemas that say less than the operator does; everything else is derived.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ from .registry import Declaration, declaration_of
 _ALIAS_UNDECLARED = frozenset({"aten::_unsafe_view", "_c10d_functional::wait_tensor", "prims::view_of"})
 
 _RETURNS_OPERAND = frozenset({"_c10d_functional::wait_tensor"})
+
+# Receives write into the tensors that they are given, and hand them on: their schemas say neither.
+_WRITES_UNDECLARED = frozenset({"_c10d_functional::irecv", "_c10d_functional::batch_p2p_ops"})
 
 # Operators whose schema says "view" and that copy when the strides do not allow a view.
 _VIEW_OR_COPY = frozenset(
@@ -69,6 +72,7 @@ class OpSchema:
         write_only: mutable arguments that it overwrites whole and never reads (declared by users).
         unread: other arguments whose elements it never reads (declared by users).
         elementwise: whether it works element by element (declared by users).
+        hides_writes: whether it writes operands that its schema does not name.
     """
 
     name: str
@@ -84,6 +88,7 @@ class OpSchema:
     write_only: frozenset[str] = frozenset()
     unread: frozenset[str] = frozenset()
     elementwise: bool = False
+    hides_writes: bool = False
 
 
 def is_operator(target: Any) -> bool:
@@ -134,6 +139,7 @@ def _contract(op: Any, declared: Declaration | None) -> OpSchema:
         write_only=frozenset(declared.write_only),
         unread=frozenset(n for n in names if n not in mutable and not declared.reads_argument(n)),
         elementwise=declared.elementwise,
+        hides_writes=name in _WRITES_UNDECLARED,
     )
 
 

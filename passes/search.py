@@ -103,7 +103,7 @@ def unplaced(decision: Decision) -> frozenset[Node]:
     return frozenset(
         c.node
         for c in candidates
-        if c.kind not in (Kind.INDEX_PUT, Kind.CLONE, Kind.COPY) and not _is_placed(model, c)
+        if c.kind not in (Kind.INDEX_PUT, Kind.CLONE, Kind.COPY, Kind.AUTO_OUT) and not _is_placed(model, c)
     )
 
 

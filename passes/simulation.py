@@ -17,6 +17,7 @@ from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
 from . import _torch
+from .apart import output_nodes, unshared
 from .collectives import InFlight, is_imitated, is_started
 from .equivalence import Effects, difference, effects
 from .execution import address, attributes, cloned, leaves
@@ -31,6 +32,7 @@ from .slots import (
     mutable,
     nbytes,
     others,
+    parts,
     read_arguments,
     result_of,
     slots,
@@ -55,7 +57,8 @@ class Choice:
     Args:
         node: the node.
         slot: an argument, an element ``(argument, i)``, or a base's number: a candidate; or
-            ``("copy of", i)``: the node's i-th other operand, copied to make room for a write.
+            ``("copy of", i)``: the node's i-th other operand, copied to make room for a write; or
+            ``("part", name)``: a view of a base, written in a copy that is put back after the call.
         nbytes: bytes of the copy.
     """
 
@@ -66,7 +69,7 @@ class Choice:
     @property
     def is_candidate(self) -> bool:
         """Whether it is a candidate, copied unless it is in place; else an operand, copied at will."""
-        return not (isinstance(self.slot, tuple) and self.slot[0] == "copy of")
+        return not (isinstance(self.slot, tuple) and self.slot[0] in ("copy of", "part"))
 
 
 class Simulation:
@@ -120,6 +123,10 @@ class Simulation:
                 value = self.spec[operand]
                 if root(address(value)) in written:
                     yield Choice(node, ("copy of", i), nbytes(value))
+            read = {root(address(self.spec[operand])) for operand in others(node)}
+            for (slot, operand), key in zip(slots(node), written, strict=True):
+                for prefix, size in parts(node, slot, self.spec[operand]) if key in read else ():
+                    yield Choice(node, ("part", prefix), size)
             for (slot, operand), key in zip(slots(node), written, strict=True):
                 result = result_of(self.spec[node], node, slot)
                 if address(result) != key:
@@ -133,7 +140,7 @@ class Simulation:
         """
         run = _Run(self, copied)
         actual = run.effects()
-        shares = _unshared(self.expected, actual, _output_nodes(self.gm))
+        shares = unshared(self.expected, actual, output_nodes(self.gm))
         if shares is None or difference(self.expected, shares[1]) is not None:
             raise Illegal
         return sum(c.nbytes for c in copied) + self.conversions + run.written_back + shares[0]
@@ -148,10 +155,12 @@ class _Run:
         self.spec = simulation.spec
         self.inputs = simulation.inputs
         self.names = [name for name, _ in simulation.expected.inputs]
+        self.chosen = copied
         self.copied = {(c.node, c.slot) for c in copied}
         self.env: dict[Node, Any] = {}
         self.written_back = 0
         self.kept: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self.parts: list[tuple[torch.Tensor, torch.Tensor]] = []
         self.in_flight = InFlight()
 
     def effects(self) -> Effects:
@@ -326,6 +335,9 @@ class _Run:
             ]
             kwargs = self._regenerated(node, op, written, kwargs)
         result = op(**kwargs)
+        for view, copy in self.parts:
+            view.copy_(copy)
+        self.parts.clear()
         return (*result, *written) if isinstance(result, tuple) else (result, *written)
 
     def _room(self, node: Node, slot: Any, tensor: torch.Tensor) -> torch.Tensor:
@@ -339,11 +351,21 @@ class _Run:
         for name in mutable(op):
             if f"_{name}_length" in kwargs:
                 count = kwargs[f"_{name}_length"]
-                items = [self._view(node, bases, kwargs, f"_{name}_{i}") for i in range(count or 0)]
+                items = [self._part(node, bases, kwargs, f"_{name}_{i}") for i in range(count or 0)]
                 args[name] = None if count is None else items
             else:
-                args[name] = self._view(node, bases, kwargs, f"_{name}")
+                args[name] = self._part(node, bases, kwargs, f"_{name}")
         return args
+
+    def _part(self, node: Node, bases: list[Any], kwargs: dict[str, Any], prefix: str) -> Any:
+        """Return a view of a base, or a copy of it that is to be put back."""
+        view = self._view(node, bases, kwargs, prefix)
+        size = next((c.nbytes for c in self.chosen if (c.node, c.slot) == (node, ("part", prefix))), None)
+        if size is None:
+            return view
+        copy = copy_of(view) if size else copy_of(view).fill_(0x3C)
+        self.parts.append((view, copy))
+        return copy
 
     def _view(self, node: Node, bases: list[Any], kwargs: dict[str, Any], prefix: str) -> Any:
         index = kwargs[f"{prefix}_base_index"]
@@ -359,34 +381,3 @@ class _Run:
             size, stride = kwargs[f"{prefix}_size"], kwargs[f"{prefix}_stride"]
             return torch.as_strided(base, size, stride, kwargs[f"{prefix}_storage_offset"] + moved)
         return base
-
-
-def _output_nodes(gm: GraphModule) -> list[Any]:
-    output = next(n for n in reversed(gm.graph.nodes) if n.op == "output")
-    return [node for _, node in leaves(output.args[0])]
-
-
-def _unshared(expected: Effects, actual: Effects, nodes: list[Any]) -> tuple[int, Effects] | None:
-    """Clone outputs until none shares storage that it should not; the least bytes, or ``None``.
-
-    Outputs that share storage as written stay together, so only one that stands alone can be cloned.
-    """
-    inputs = {address(v) for _, v in actual.inputs if isinstance(v, torch.Tensor)}
-    given = {address(v) for _, v in expected.inputs if isinstance(v, torch.Tensor)}
-    classes: dict[int, dict[int, list[int]]] = {}
-    for i, ((_, was), (_, now)) in enumerate(zip(expected.outputs, actual.outputs, strict=True)):
-        if isinstance(was, torch.Tensor) and now.numel():
-            classes.setdefault(address(now), {}).setdefault(address(was), []).append(i)
-    outputs, total = list(actual.outputs), 0
-    for key, groups in classes.items():
-        loose = [g for k, g in groups.items() if k not in given]
-        if key not in inputs and loose and len(loose) == len(groups):
-            loose.remove(max(loose, key=lambda g: (len({nodes[i] for i in g}), nbytes(outputs[g[0]][1]))))
-        for group in loose:
-            if len({nodes[i] for i in group}) > 1:
-                return None
-            copy = copy_of(outputs[group[0]][1])
-            total += nbytes(copy)
-            for i in group:
-                outputs[i] = (outputs[i][0], copy)
-    return total, Effects(outputs, actual.inputs)

@@ -127,6 +127,25 @@ def copy_bytes(node: Node, slot: Any, operand: torch.Tensor) -> int:
     return 0 if _view_numel(node, views[0], operand) == operand.numel() else nbytes(operand)
 
 
+def parts(node: Node, base: int, operand: torch.Tensor) -> Iterator[tuple[str, int]]:
+    """Yield the views of a v2 wrapper's base that its operator could write in copies, put back after it.
+
+    Args:
+        node: a node.
+        base: the base's number.
+        operand: the base, real or fake.
+
+    Yields:
+        What the names of the view's arguments begin with, and the bytes of the copy.
+    """
+    if node.target is not _torch.hop("auto_functionalized_v2"):
+        return
+    for prefix in (p for p in _prefixes(node) if node.kwargs[f"{p}_base_index"] == base):
+        count, only = _view_numel(node, prefix, operand), _write_only(node)
+        if count < operand.numel():
+            yield prefix, 0 if prefix.removeprefix("_") in only else count * operand.element_size()
+
+
 def _write_only(node: Node) -> tuple[str, ...]:
     wrappers = (_torch.hop("auto_functionalized"), _torch.hop("auto_functionalized_v2"))
     found = declaration_of(node.args[0]) if node.target in wrappers else None

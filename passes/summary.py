@@ -181,7 +181,9 @@ class _Walk:
         if schema.view or schema.view_or_copy:
             self._values[node] = self._view(node, given)
             return
-        if any(isinstance(o, int) for name in schema.mutable for o in self._of(given.get(name))):
+        if schema.hides_writes or any(
+            isinstance(o, int) for name in schema.mutable for o in self._of(given.get(name))
+        ):
             raise _NotUnderstoodError  # it writes an operand
         if not schema.meta_only:
             # A functional copy reads its source; of the other operand it takes the shape.

@@ -10,8 +10,10 @@ from torch.fx import Node
 
 from . import _torch
 from .errors import GraphError
+from .region import Region
 from .schema import OpSchema, schema_of
 from .wellformed import at, no_value
+from .wrapper import base_views
 
 _VIEWS = (
     ("slice_dim", "slice_start", "slice_end"),
@@ -50,6 +52,29 @@ def is_taken_apart(node: Node) -> bool:
         and 0 <= user.args[1] < count
         for user in node.users
     )
+
+
+def hands_back_operands(node: Node) -> bool:
+    """Return whether the results of a v2 wrapper's operator are fresh, or the views that it wrote.
+
+    An in-place operator (``torch.Tag.inplace``) returns the operand: the wrapper's result for it shares
+    storage with the new base.
+    """
+    returns, value = schema_of(node.args[0]).returns, node.meta["val"]
+    views = {v.name: v for v in base_views(node)}
+    first = max(1, len(returns))
+    for made, name in zip(value, returns, strict=False):
+        if name is None:
+            continue
+        view = views.get(name)
+        if view is None or view.base is None or view.item is not None or not isinstance(made, torch.Tensor):
+            return False
+        base = value[first + view.base]
+        if _torch.storage_key(made) != _torch.storage_key(base):
+            return False
+        if view.region(Region.of(base), 0) != Region.of(made):
+            return False
+    return True
 
 
 def _wrong(node: Node, expected: str, got: str) -> GraphError:

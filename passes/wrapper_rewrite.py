@@ -13,6 +13,7 @@ from . import _torch, wrapper
 from .candidate import Candidate
 from .emit import eager_values
 from .schema import returns_only_none, schema_of
+from .staged import Part
 
 if TYPE_CHECKING:
     from .rewrite import Rewriter
@@ -36,7 +37,12 @@ def auto_v1(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None
     call = rewriter.emitter.mutable_op(node, op, by_name, eager_values(node))
     first = wrapper.first_result(node)
     written = {first + i: by_name[n] for i, n in enumerate(schema_of(op).mutable)}
-    _results(rewriter, node, call, written, first)
+    _results(rewriter, node, call, {**written, **_handed_back(op, by_name)}, first)
+
+
+def _handed_back(op: Any, by_name: dict[str, Any]) -> dict[int, Any]:
+    """Return the results of an operator that are arguments which it wrote."""
+    return {i: by_name[name] for i, name in enumerate(schema_of(op).returns) if name is not None}
 
 
 def auto_v2(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None:
@@ -56,9 +62,11 @@ def auto_v2(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None
     by_name: dict[str, Any] = {}
     views = wrapper.base_views(node)
     names = schema_of(op).names
+    on_copies = _OnCopies(rewriter, node, candidates, views)
     for name in names:
         mine = [v for v in views if v.name == name]
         made = [None if v.base is None else _based(rewriter, node, bases, v, moved) for v in mine]
+        made = [on_copies.given(v, m) for v, m in zip(mine, made, strict=True)]
         if f"_{name}_length" in node.kwargs:
             by_name[name] = None if node.kwargs[f"_{name}_length"] is None else made
         elif mine:
@@ -68,8 +76,41 @@ def auto_v2(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None
     if eager is not None:
         eager = {**eager, **_eager_views(rewriter, node, eager, views)}
     call = rewriter.emitter.mutable_op(node, op, by_name, eager)
+    on_copies.put_back()
     first = wrapper.first_result(node)
-    _results(rewriter, node, call, {first + i: base for i, base in enumerate(bases)}, first)
+    written = {**_handed_back(op, by_name), **{first + i: base for i, base in enumerate(bases)}}
+    _results(rewriter, node, call, written, first)
+
+
+class _OnCopies:
+    """The views of a v2 wrapper that its operator writes in copies, which are put back after the call."""
+
+    def __init__(
+        self, rewriter: Rewriter, node: Node, candidates: list[Candidate], views: list[wrapper.BaseView]
+    ) -> None:
+        self._rewriter, self._node = rewriter, node
+        self._parts: dict[str, Part] = {}
+        self._made: list[tuple[Node, Node]] = []
+        for candidate in candidates:
+            mine = [v.label for v in views if v.base == candidate.slot]
+            for part in rewriter.decision.staged.get(candidate.index, ()):
+                self._parts[mine[part.view]] = part
+
+    def given(self, view: wrapper.BaseView, made: Node | None) -> Node | None:
+        """Return what the operator is given for a view: the view, or a copy of it."""
+        part = self._parts.get(view.label)
+        if part is None or made is None:
+            return made
+        emitter = self._rewriter.emitter
+        copy = (emitter.empty if part.write_only else emitter.clone)(self._node, made)
+        self._made.append((made, copy))
+        return copy
+
+    def put_back(self) -> None:
+        """Write the copies where the views are; nothing came in between but the call itself."""
+        for view, copy in self._made:
+            put = self._rewriter.emitter.call(self._node, aten.copy_.default, (view, copy))
+            put.meta["val"] = view.meta["val"]
 
 
 def _based(

@@ -127,6 +127,13 @@ class After:
                 return fill
         return None
 
+    def puts_back(self, value: Any, operand: Any) -> bool:
+        """Return whether a copy that a call is given is put back into ``operand``; that counts as seen."""
+        if not operators.is_node(value) or operand is None or not self.is_copy(self.root(value)):
+            return False
+        fill = self.take_fill(operand, lambda f: f.source is value and f.root is operand)
+        return fill is not None
+
     def comes_from(self, value: Any, home: Any) -> bool:
         """Return whether a value lies in a storage or in an added copy of it."""
         root = self.root(value)

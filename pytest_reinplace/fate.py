@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import operators
-from .operators import CLONE, SCATTERS, TRITON_CALL, WRAPPERS, maker_of, op_of, root_of, slot_of
+from .operators import CLONE, SCATTERS, TRITON_CALL, V2, WRAPPERS, maker_of, op_of, root_of, slot_of
 
 if TYPE_CHECKING:
     from torch.fx import Node
@@ -32,18 +32,40 @@ class Fates:
         self._after = after
         self._homes: dict[Slot, Any] = {}
         self._in_place: dict[Slot, bool] = {}
+        self._put_back: set[Slot] = set()
         args: dict[str, list[str]] = {}
         for outcome in before.outcomes:
             args.setdefault(outcome.node, []).append(outcome.arg)
         for name, node in before.nodes.items():
             for slot in dict.fromkeys(slot_of(node, arg) for arg in args.get(name, ())):
-                arg = next(a for a in args[name] if slot_of(node, a) == slot)
-                self._in_place[name, slot] = self._settle(name, node, slot, arg)
+                mine = [a for a in args[name] if slot_of(node, a) == slot]
+                self._in_place[name, slot] = self._settle(name, node, slot, self._direct(name, node, mine))
         self._nodes = before.nodes
 
     def in_place(self, name: str, arg: str) -> bool:
         """Return whether the candidate ``arg`` of the functional node ``name`` writes into its operand."""
-        return self._in_place[name, slot_of(self._nodes[name], arg)]
+        return (name, arg) not in self._put_back and self._in_place[name, slot_of(self._nodes[name], arg)]
+
+    def _direct(self, name: str, node: Node, args: list[str]) -> str | None:
+        """Return an argument that a call was given as it is; note those that it writes in a copy.
+
+        Args:
+            name: of a functional node.
+            node: it.
+            args: arguments that lie in one operand.
+
+        Returns:
+            ``None`` when the call writes only copies of parts of the operand, which are put back after it.
+        """
+        now = self._after.call(name)
+        if op_of(node) != V2 or now is None or op_of(now) in WRAPPERS:
+            return args[0]
+        home = self._home(operators.operand(node, args[0]))
+        for arg in args:
+            value = operators.element(operators.argument(now, arg.partition("[")[0]), arg)
+            if operators.is_part(node, arg) and self._after.puts_back(value, home):
+                self._put_back.add((name, arg))
+        return next((a for a in args if (name, a) not in self._put_back), None)
 
     def _home(self, value: Any) -> Any:
         """Return where a functional value lies in the rewritten graph, ``None`` where that is not known."""
@@ -57,11 +79,13 @@ class Fates:
         now = self._after.node(root.name)
         return None if now is None else self._after.root(now)
 
-    def _settle(self, name: str, node: Node, slot: str, arg: str) -> bool:
+    def _settle(self, name: str, node: Node, slot: str, arg: str | None) -> bool:
         """Find where a candidate's result lies now, note it, and return whether its operand lies there."""
         operand = self._home(operators.operand(node, slot))
         now = self._after.call(name)
-        if op_of(node) == CLONE:
+        if arg is None:
+            result = operand
+        elif op_of(node) == CLONE:
             now = self._after.node(name)
             result = operand if now is None or op_of(now) != CLONE else now
         elif op_of(node) in SCATTERS:

@@ -142,6 +142,12 @@ def slot_of(node: Node, arg: str) -> str:
     return arg if base is None else f"base[{base}]"
 
 
+def is_part(node: Node, arg: str) -> bool:
+    """Return whether an argument of a v2 wrapper is a view of its base, and not the base itself."""
+    prefix = "_" + arg.rstrip("]").replace("[", "_")
+    return f"{prefix}_slice_dim" in node.kwargs or f"{prefix}_storage_offset" in node.kwargs
+
+
 def operand(node: Node, arg: str) -> Any:
     """Return the operand of a functional call that a candidate's argument, or its slot, stands for."""
     kind, name = op_of(node), arg.partition("[")[0]
@@ -181,6 +187,8 @@ def clones_slot(node: Node, slot: str) -> bool:
         cloned: Any = node.kwargs["tensors_to_clone"]
         return slot in cloned
     told = node.meta.get("only_clone_these_tensors")
-    name, _, index = slot.partition("[")
+    name, bracket, index = slot.partition("[")
+    if op_of(node) == V2 and not bracket:  # an output: the wrapper makes an empty tensor for it
+        return True
     wanted = int(index.rstrip("]")) if op_of(node) == V2 else name
     return told is None or wanted in told

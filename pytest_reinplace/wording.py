@@ -28,7 +28,8 @@ def plural(count: int, noun: str) -> str:
 def clone_lines(outcome: Outcome) -> list[str]:
     """Return why a candidate was cloned, label and bytes first; two lines at most."""
     reason = outcome.reason.sentence if outcome.reason is not None else "for an unknown reason"
-    where = f" at {outcome.source}" if outcome.source else ""
+    where = f" in {outcome.graph}" if outcome.graph else ""
+    where += f" at {outcome.source}" if outcome.source else ""
     lines = [f"{outcome.label}{where}: {bytes_of(outcome.nbytes)}, {reason}"]
     more = []
     if outcome.blockers:

@@ -134,3 +134,82 @@ def test_the_wait_stays_although_nobody_uses_its_result() -> None:
     assert reinplace(gm).clones == []
     assert collective("wait_tensor") in [n.target for n in gm.graph.nodes]
     assert_equivalent(make()[0], gm, inputs)
+
+
+# -- several at once ------------------------------------------------------------------------------------
+
+
+def coalesced(*, writes: str, at: str) -> tuple[GraphModule, list[Any]]:
+    """Reduce two values in one call, wait for one after the other, and write over one on the way."""
+    builder = GraphBuilder()
+    x = builder.placeholder(torch.arange(8))
+    values = {name: builder.call(op, x) for name, op in (("a", aten.neg.default), ("b", aten.abs.default))}
+    both = builder.call(collective("all_reduce_coalesced"), list(values.values()), "sum", "group")
+    parts = dict(zip(values, (builder.item(both, i) for i in range(2)), strict=True))
+    results: list[Any] = []
+
+    def write(where: str) -> None:
+        if where == at:
+            results.extend(builder.v1(adversary.operator("bump"), x=values[writes])[-1:])
+
+    write("start")
+    for name in parts:
+        results.append(builder.call(collective("wait_tensor"), parts[name]))
+        write(name)
+    return builder.finished(results), builder.inputs
+
+
+@pytest.mark.parametrize(("writes", "at"), [(w, at) for w in "ab" for at in ("start", "a", "b")])
+def test_the_parts_of_a_coalesced_collective_are_in_use_until_the_last_wait(writes: str, at: str) -> None:
+    """The write needs the value as well, so one copy stays; before the last wait both do."""
+    gm, inputs = coalesced(writes=writes, at=at)
+    report = reinplace(gm)
+    assert_equivalent(coalesced(writes=writes, at=at)[0], gm, inputs)
+    started = [str(n.target) for n in gm.graph.nodes if "all_reduce" in str(n.target)]
+    assert started == ["_c10d_functional.all_reduce_coalesced_.default"]
+    assert report.clone_bytes == 64 * len(report.clones) == (64 if at == "b" else 128)
+    reasons = [o.reason for o in report.outcomes if o.label == "reinplace_adversary::bump.x"]
+    assert reasons == [None if at == "b" else Reason.IN_FLIGHT]
+
+
+@pytest.mark.parametrize("name", ["all_gather_into_tensor_coalesced", "reduce_scatter_tensor_coalesced"])
+@pytest.mark.parametrize("waits_first", [True, False])
+def test_the_inputs_of_a_coalesced_collective_are_in_use_until_the_wait(name: str, waits_first: bool) -> None:
+    def make() -> tuple[GraphModule, list[Any]]:
+        builder = GraphBuilder()
+        x = builder.placeholder(torch.arange(8))
+        value = builder.call(aten.neg.default, x)
+        more = (2, "group") if "gather" in name else ("sum", 2, "group")
+        started = builder.item(builder.call(collective(name), [value, x], *more), 0)
+        results = [builder.call(collective("wait_tensor"), started)] if waits_first else []
+        results += builder.v1(adversary.operator("bump"), x=value)[-1:]
+        if not waits_first:
+            results.append(builder.call(collective("wait_tensor"), started))
+        return builder.finished(results), builder.inputs
+
+    gm, inputs = make()
+    reasons = [o.reason for o in reinplace(gm).outcomes]
+    assert reasons == ([None] if waits_first else [Reason.IN_FLIGHT])
+    assert_equivalent(make()[0], gm, inputs)
+
+
+@pytest.mark.parametrize("name", ["irecv", "batch_p2p_ops"])
+def test_what_is_received_into_is_never_written_otherwise(name: str) -> None:
+    """The schema says neither that the tensor is written nor that it is what is returned."""
+    packet = getattr(torch.ops._c10d_functional, name, None)
+    if packet is None:
+        pytest.skip(f"torch has no {name}")
+    builder = GraphBuilder()
+    x = builder.placeholder(torch.arange(8))
+    value = builder.call(aten.neg.default, x)
+    old = builder.call(aten.clone.default, value)
+    batch = (["irecv"], [0], [0], [value], "group")
+    received = builder.call(packet.default, *(batch if name != "irecv" else (value, 0, 0, "group")))
+    received = received if name == "irecv" else builder.item(received, 0)
+    done = builder.call(collective("wait_tensor"), received)
+    new = builder.v1(adversary.operator("bump"), x=done)[-1]
+    gm = builder.finished([old, new])
+    assert [(o.label, o.reason) for o in reinplace(gm).outcomes] == [
+        ("aten::clone.self", Reason.UNKNOWN_OP),
+        ("reinplace_adversary::bump.x", Reason.UNKNOWN_OP),
+    ]

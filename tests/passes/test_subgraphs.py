@@ -9,7 +9,7 @@ import torch
 from torch._higher_order_ops.invoke_subgraph import mark_compile_region
 from torch._higher_order_ops.map import map as mapped
 
-from pytest_reinplace.passes import Reason, RewriteError, analyze_graph, reinplace
+from pytest_reinplace.passes import Reason, Report, RewriteError, analyze_graph, reinplace
 from pytest_reinplace.passes.emit import Emitter
 from pytest_reinplace.passes.verify import assert_equivalent
 
@@ -230,3 +230,38 @@ def test_a_subgraph_may_be_left_out() -> None:
 
     gm, _ = functional(fn, torch.tensor(3), arange(4, 3), arange(3))
     assert analyze_graph(gm.graph).outcomes == ()
+
+
+def test_an_outcome_says_which_graph_it_is_in() -> None:
+    def nested(flag: Tensor, x: Tensor, v: Tensor) -> Tensor:
+        hidden = x * 2
+        hidden = write_or_keep(flag, hidden, v)
+        hidden = hidden + 1
+        ops.scale(hidden, v)
+        return hidden
+
+    def fn(flag: Tensor, x: Tensor, v: Tensor) -> Tensor:
+        result: Tensor = torch.cond(flag, nested, lambda flag, x, v: row(x * 3, v), (flag, x, v))
+        ops.scale(result, v)
+        return result
+
+    gm, inputs = functional(fn, torch.tensor(True), arange(4, 3), arange(3))
+    before = twin(gm)
+    report = reinplace(gm)
+    check(before, gm, inputs, also=[False])
+    paths = [o.graph for o in report.outcomes]
+    assert "" in paths and len(set(paths)) == 5 and sum("." in path for path in set(paths)) == 2
+    for outcome in report.outcomes:
+        module = before.get_submodule(outcome.graph)
+        assert outcome.node in [n.name for n in module.graph.nodes]
+        assert outcome.graph in str(outcome)
+    assert Report.from_dict(report.to_dict()) == report
+    older = report.to_dict()
+    for data in older["outcomes"]:
+        del data["graph"]
+    assert [o.graph for o in Report.from_dict(older).outcomes] == [""] * len(paths)
+
+
+def test_an_outcome_of_the_graph_itself_names_no_graph() -> None:
+    gm, _ = functional(lambda x, v: row(x * 2, v) + 1, arange(4, 3), arange(3))
+    assert {o.graph for o in reinplace(gm).outcomes} == {""}
