@@ -293,7 +293,9 @@ class Model:
             until = self.wait_time(node) if in_flight else None
             for _, place in operands:
                 self.add_read(node, place, until, in_flight=in_flight)
-        self.values[node] = self.fresh(node, node.meta.get("val"))
+        self.values[node] = self.fresh(node, self.relaid.get(node, node.meta.get("val")))
+        for place in places(self.values[node]):
+            place.storage.relaid = node in self.relaid
         keys = {_torch.storage_key(p.value): p.storage for _, p in operands}
         for place in places(self.values[node]):
             owner = keys.get(_torch.storage_key(place.value))

@@ -14,7 +14,7 @@ import torch
 from torch.fx import Node
 from torch.fx.node import map_arg
 
-from . import _torch
+from . import _torch, scatter
 from .place import Place, Storage, Value, is_known, reads_alike
 from .reason import Reason
 from .region import Axes, Geometry, Region, Size
@@ -41,6 +41,7 @@ def settle(
         item: which of the node's results it is, ``None`` where it is the only one.
     """
     storage, place = result.storage, model.place(operand)
+    storage.relaid = item is None and node in model.relaid  # by what its operand is laid out like
     assert place is not None
     old, new = place.value, result.value
     if (
@@ -139,9 +140,11 @@ def _agrees(model: Model, user: Node, laid: dict[Node, Any], pending: list[Node]
     if user in laid:
         return True
     if user.op == "output":
-        return all(_same_strides(model, laid[n], n.meta["val"]) for n in user.all_input_nodes if n in laid)
+        return all(_same_strides(model, laid[n], n.meta["val"]) for n in _laid(user, laid))
     if user.op != "call_function" or not is_operator(user.target):
-        return False
+        return _is_wrapper(user) and all(
+            _same_strides(model, laid[n], n.meta["val"]) for n in _laid(user, laid)
+        )
     schema = schema_of(user.target)
     if user.target is torch.ops.aten.copy_.default:
         return user.args[0] not in laid
@@ -158,12 +161,37 @@ def _agrees(model: Model, user: Node, laid: dict[Node, Any], pending: list[Node]
     if schema.view:
         was = [_torch.storage_key(t) in _keys(user) for t in old]
         now = [_torch.storage_key(t) in source for t in new]
-        if was != now or not all(was) or len(new) != 1:
+        if was != now or not all(was):
             return not any(was) and not any(now) and all(map(_strides(model), new, old))
+        return _lay(user, new, laid, pending)
+    if all(map(_strides(model), new, old)):
+        return True
+    # What it returns is laid out anew as well, in place and functional.
+    return user not in model.setting.own_layout and len(new) == 1 and _lay(user, new, laid, pending)
+
+
+def _lay(user: Node, new: list[torch.Tensor], laid: dict[Node, Any], pending: list[Node]) -> bool:
+    """Note the new layout of a user's results, of all of a list where it returns one."""
+    if isinstance(user.meta["val"], torch.Tensor):
         laid[user] = new[0]
         pending.append(user)
         return True
-    return all(map(_strides(model), new, old))
+    if any(item.target is not operator.getitem for item in user.users):
+        return False
+    laid[user] = new
+    laid.update({item: new[item.args[1]] for item in user.users})  # type: ignore[index]
+    pending.extend(user.users)
+    return True
+
+
+def _laid(user: Node, laid: dict[Node, Any]) -> list[Node]:
+    return [n for n in user.all_input_nodes if n in laid]
+
+
+def _is_wrapper(user: Node) -> bool:
+    """Return whether a node calls kernels that go by the strides they are given, and by nothing else."""
+    wrappers = ("auto_functionalized", "auto_functionalized_v2", "triton_kernel_wrapper_functional")
+    return any(user.target is _torch.hop(name) for name in wrappers) and not scatter.is_absolute(user)
 
 
 def _keeps_bytes(laid: dict[Node, Any], user: Node, new: torch.Tensor) -> bool:
@@ -203,4 +231,4 @@ def _run(
             result = user.target(*args, **kwargs)  # type: ignore[operator]
     except Exception:  # noqa: BLE001  (any refusal means: this user needs the old layout)
         return None, set()
-    return list(tensors(result)), {_torch.storage_key(t) for t in laid.values()}
+    return list(tensors(result)), {_torch.storage_key(t) for value in laid.values() for t in tensors(value)}

@@ -123,6 +123,7 @@ class Rewriter:
                 outs.rewrite(self, node, self.by_node.get(node, []))
             elif node in self.by_node:
                 self._candidates(node, self.by_node[node])
+                self._revalue(node)
             elif node in self.decision.erased:
                 self.replace(node, node.args[0])
             elif node in self.model.setting.aside:
@@ -148,6 +149,12 @@ class Rewriter:
             if moved and (is_absolute or not relayout.is_multiple(moved, item)):
                 raise ValueError(f"{node.name} stays, and its operand begins elsewhere now")
 
+    def _revalue(self, node: Node) -> None:
+        """Recompute the fake value of an operator that stays functional on an operand with other strides."""
+        if node in self.stale and node in self.model.relaid and node.users and is_operator(node.target):
+            node.meta["val"] = self.emitter.value(node)
+            self.stale.update(node.users)
+
     def _refresh(self, node: Node) -> None:
         """Recompute a view's fake value when its operand is another tensor now."""
         if node.op != "call_function":
@@ -163,6 +170,7 @@ class Rewriter:
             self.stale.update(node.users)
             return
         if not is_operator(node.target) or not schema_of(node.target).view:
+            self._revalue(node)
             return
         moved = self.moved(self.model.place(node)) if scatter.is_absolute(node) else 0
         if moved:

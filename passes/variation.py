@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from .slots import is_plain_clone
 
 aten = torch.ops.aten
 
+_SHIFTS = (1, *range(-1, -24, -1))
 _ANEW = (aten.neg.default, aten.add.Tensor, aten.mul.Tensor)
 
 
@@ -22,11 +24,11 @@ def variations(gm: GraphModule, inputs: Sequence[Any]) -> Iterator[tuple[GraphMo
     """Yield graphs of the same form with other contents, as far as they run.
 
     The numbers in inputs and attributes are others. Indices, which graphs make by ``arange``, come in
-    reverse, or name the first rows, or those after or before the ones that they name. So a row that is
+    reverse, or name the first rows, or others after or before the ones that they name. So a row that is
     put back where it was, or an index that names what no later reader asks for, does not count as a rule.
     """
     contents = _others(gm, inputs)
-    for moved in (_reversed, _first, _after, _before):
+    for moved in (_reversed, _first, *(functools.partial(_shifted, by) for by in _SHIFTS)):
         varied, values = copy.deepcopy(gm), cloned(contents)
         for name, value in zip(attributes(gm), values[len(inputs) :], strict=True):
             _set(varied, name, value)
@@ -105,12 +107,8 @@ def _first(start: int, end: int, step: int) -> tuple[int, int, int]:
     return 0, end - start, step
 
 
-def _after(start: int, end: int, step: int) -> tuple[int, int, int]:
-    return start + 1, end + 1, step
-
-
-def _before(start: int, end: int, step: int) -> tuple[int, int, int]:
-    return start - 1, end - 1, step
+def _shifted(by: int, start: int, end: int, step: int) -> tuple[int, int, int]:
+    return start + by, end + by, step
 
 
 def _move(node: Any, moved: Any) -> bool:
