@@ -102,7 +102,7 @@ def _still_read(decision: Decision, candidate: Candidate) -> Refusal | None:
     decision.seen += len(hits)
     storages = {r.place.storage for r in hits}
     culprits = frozenset.intersection(*(_between(decision, candidate, s) for s in storages))
-    if len(hits) < limit and _spared(decision, candidate, hits, culprits):
+    if len(hits) < limit and _spared(decision, candidate, hits, culprits, candidate.node):
         return None
     kept = [r for r in hits if not r.is_exit]
     first = min(kept or hits, key=lambda r: r.time)
@@ -116,15 +116,19 @@ def _still_read(decision: Decision, candidate: Candidate) -> Refusal | None:
 
 
 def _spared(
-    decision: Decision, candidate: Candidate, hits: dict[Read, None], culprits: frozenset[int]
+    decision: Decision,
+    candidate: Candidate,
+    hits: dict[Read, None],
+    culprits: frozenset[int],
+    before: Node,
 ) -> bool:
-    """Serve the readers by copies of what they read, where that is less than the candidate's."""
-    made = snapshots(decision, candidate, hits)
+    """Serve the readers by copies of what they read, made before a node, where that is less than a clone."""
+    made = snapshots(decision, candidate, hits, before)
     if made is None or sum(s.nbytes for s in made) >= _gain(decision, candidate, culprits):
         return False
     decision.snapshots.extend(made)
     decision.early.update((s.early, candidate.node) for s in made if s.early is not None)
-    decision.served.update(hits)
+    decision.served.update(dict.fromkeys(hits, decision.model.order[before]))
     return True
 
 
@@ -134,7 +138,7 @@ def _is_sure(decision: Decision, place: Place, writes: Iterable[Region]) -> bool
 
 def _hits(decision: Decision, candidate: Candidate, read: Read, written: Region) -> bool:
     geometry = decision.model.geometry
-    if read.node is candidate.node or read in decision.served:
+    if read.node is candidate.node or decision.is_copied(read, candidate.time):
         return False  # its own operands are looked at by _same_node
     if not decision.meets(read.place.region, written):
         return False
@@ -191,7 +195,7 @@ def _between(decision: Decision, candidate: Candidate, storage: Storage) -> froz
 
 def _clobbered(decision: Decision, candidate: Candidate) -> Refusal | None:
     """Condition 3: a later ``copy_`` into the buffer must not destroy the result while it is needed."""
-    geometry, result = decision.model.geometry, candidate.result
+    result = candidate.result
     for write in decision.model.writes.get(decision.root(candidate.operand.storage), ()):
         if write.time <= candidate.time:
             continue
@@ -203,18 +207,34 @@ def _clobbered(decision: Decision, candidate: Candidate) -> Refusal | None:
         ):
             # A copy whose source overlaps its destination is undefined.
             return Refusal(Reason.CLOBBERED, (write.node,), _up(decision, candidate))
-        for read in decision.model.reads[result]:
-            if read.time <= write.time or not _meets(decision, read.place.region, write.place.region):
-                continue
-            if read.hole is not None and _spares(geometry, read, write.place.region):
-                continue
-            if in_place and _is_unchanged(decision, write.source.storage, read.place):
-                continue
-            if not _may_be_identity(decision, candidate, write):
-                return Refusal(Reason.CLOBBERED, (write.node, read.node), _up(decision, candidate))
-            decision.assumed.append((candidate, write, read.node))
-            break
+        hits = _destroyed(decision, candidate, write, in_place)
+        if not hits:
+            continue
+        if _may_be_identity(decision, candidate, write):
+            decision.assumed.append((candidate, write, next(iter(hits)).node))
+            continue
+        up = _up(decision, candidate)
+        if len(hits) >= _EXPLAINED or not _spared(decision, candidate, hits, up, write.node):
+            return Refusal(Reason.CLOBBERED, (write.node, next(iter(hits)).node), up)
     return None
+
+
+def _destroyed(decision: Decision, candidate: Candidate, write: Write, in_place: bool) -> dict[Read, None]:
+    """Return some of the later reads of a result that a real write would destroy."""
+    hits: dict[Read, None] = {}
+    for read in decision.model.reads[candidate.result]:
+        if read.time <= write.time or not _meets(decision, read.place.region, write.place.region):
+            continue
+        if decision.is_copied(read, write.time):
+            continue
+        if read.hole is not None and _spares(decision.model.geometry, read, write.place.region):
+            continue
+        if in_place and _is_unchanged(decision, write.source.storage, read.place):
+            continue
+        hits[read] = None
+        if len(hits) == _EXPLAINED:
+            break
+    return hits
 
 
 def _may_be_identity(decision: Decision, candidate: Candidate, write: Write) -> bool:

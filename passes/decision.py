@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator
 
 from torch.fx import Node
@@ -46,7 +47,7 @@ class Decision:
         copied: ``(candidate, argument, node)`` of other operands that are copied to make room.
         staged: for a base that is in place, the views of it that the call writes in copies.
         snapshots: copies of old values for later readers.
-        served: the reads that are served by them.
+        served: the reads that are served by them, with the time when the copy is made.
         early: candidates that write into a clone which was made early, with the node that it was made for.
         erased: real writes that turned into identities.
         returned: ``{node: nbytes}`` of outputs that are cloned so that they share nothing.
@@ -61,7 +62,7 @@ class Decision:
     copied: list[tuple[int, str, Node]] = dataclasses.field(default_factory=list)
     staged: dict[int, list[Part]] = dataclasses.field(default_factory=dict)
     snapshots: list[Snapshot] = dataclasses.field(default_factory=list)
-    served: set[Read] = dataclasses.field(default_factory=set)
+    served: dict[Read, int] = dataclasses.field(default_factory=dict)
     early: dict[int | None, Node] = dataclasses.field(default_factory=dict)
     erased: set[Node] = dataclasses.field(default_factory=set)
     returned: dict[Node, int] = dataclasses.field(default_factory=dict)
@@ -127,20 +128,26 @@ class Decision:
         """Return whether a reader is given a copy of an operand that was made earlier."""
         return any(s.operand is operand and reader in s.readers for s in self.snapshots)
 
+    def is_copied(self, read: Read, now: float) -> bool:
+        """Return whether a read is served by a copy that was made at some time or before."""
+        return self.served.get(read, math.inf) <= now
+
     def kept_for(self, candidate: Candidate) -> set[Node]:
         """Return the operands of which a snapshot is made right before a candidate's node."""
-        return {s.operand for s in self.snapshots if s.candidate == candidate.index and s.early is None}
+        return {s.operand for s in self.snapshots if s.before is candidate.node and s.early is None}
 
     @property
     def own_copies(self) -> list[tuple[int, str, Node]]:
         """Copies of operands that no snapshot makes anyway."""
-        made = {(s.candidate, s.operand) for s in self.snapshots if s.early is None}
-        return [(i, name, node) for i, name, node in self.copied if (i, node) not in made]
+        made = {(s.before, s.operand) for s in self.snapshots if s.early is None}
+        nodes = self.model.candidates
+        return [(i, name, node) for i, name, node in self.copied if (nodes[i].node, node) not in made]
 
     def forget_snapshots(self, since: int) -> None:
         """Drop the snapshots from number ``since`` on: what they were made for was refused."""
         for snapshot in self.snapshots[since:]:
-            self.served.difference_update(snapshot.reads)
+            for read in snapshot.reads:
+                self.served.pop(read, None)
             self.early.pop(snapshot.early, None)
         del self.snapshots[since:]
 

@@ -32,7 +32,7 @@ def describe(decision: Decision, inside: Mapping[Node, tuple[Outcome, ...]] | No
     for index, name, node in decision.own_copies:
         found.append((model.candidates[index].time, _copied(decision, index, name, node)))
     for snapshot in (s for s in decision.snapshots if s.early is None):
-        found.append((model.candidates[snapshot.candidate].time, _kept(decision, snapshot)))
+        found.append((model.order[snapshot.before], _kept(decision, snapshot)))
     for node, labels, nbytes in model.unsupported:
         for i, (op, arg) in enumerate(labels):
             refusal = Refusal(Reason.UNSUPPORTED)
@@ -129,7 +129,7 @@ def _kept(decision: Decision, snapshot: Snapshot) -> Outcome:
         op = target_name(reader.target)
         named = arguments(reader) if is_operator(reader.target) else reader.kwargs.items()
         arg = next((name for name, value in named if value is snapshot.operand), arg)
-    refusal = Refusal(Reason.STILL_READ, (candidate.node,))
+    refusal = Refusal(Reason.STILL_READ, tuple(dict.fromkeys((candidate.node, snapshot.before))))
     return _outcome(op, arg, candidate.node, snapshot.nbytes, refusal, added=True)
 
 

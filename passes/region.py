@@ -217,13 +217,13 @@ class Geometry:
         return bool(a == b) or self.known(sympy.Eq(sympy.expand(a - b), 0))
 
     def same_layout(self, a: Region, b: Region) -> bool:
-        """Return whether sizes, strides and item size agree (strides of single elements are ignored)."""
+        """Return whether sizes, strides and item size agree (strides of up to one element are ignored)."""
         if a.itemsize != b.itemsize or len(a.sizes) != len(b.sizes):
             return False
         if a.sizes == b.sizes and a.strides == b.strides:
             return True
         return all(
-            self.equal(n, m) and (n == 1 or self.equal(s, r))
+            self.equal(n, m) and (n == 1 or (n.__class__ is int and n == 0) or self.equal(s, r))
             for n, m, s, r in zip(a.sizes, b.sizes, a.strides, b.strides, strict=True)
         )
 

@@ -142,7 +142,7 @@ def _agrees(model: Model, user: Node, laid: dict[Node, Any], pending: list[Node]
     if user.op == "output":
         return all(_same_strides(model, laid[n], n.meta["val"]) for n in _laid(user, laid))
     if user.op != "call_function" or not is_operator(user.target):
-        return _is_wrapper(user) and all(
+        return _is_wrapper(user, laid) and all(
             _same_strides(model, laid[n], n.meta["val"]) for n in _laid(user, laid)
         )
     schema = schema_of(user.target)
@@ -188,10 +188,13 @@ def _laid(user: Node, laid: dict[Node, Any]) -> list[Node]:
     return [n for n in user.all_input_nodes if n in laid]
 
 
-def _is_wrapper(user: Node) -> bool:
-    """Return whether a node calls kernels that go by the strides they are given, and by nothing else."""
+def _is_wrapper(user: Node, laid: dict[Node, Any]) -> bool:
+    """Return whether a node calls kernels that go by the strides they are given, and by no offset."""
     wrappers = ("auto_functionalized", "auto_functionalized_v2", "triton_kernel_wrapper_functional")
-    return any(user.target is _torch.hop(name) for name in wrappers) and not scatter.is_absolute(user)
+    if not any(user.target is _torch.hop(name) for name in wrappers):
+        return False
+    bases: Any = user.kwargs.get("_all_bases", ())
+    return not (scatter.is_absolute(user) and any(base in laid for base in bases))
 
 
 def _keeps_bytes(laid: dict[Node, Any], user: Node, new: torch.Tensor) -> bool:
@@ -222,7 +225,7 @@ def _run(
     model: Model, user: Node, laid: dict[Node, Any]
 ) -> tuple[list[torch.Tensor] | None, set[int | None]]:
     """Run a user on fake tensors with the new layouts; returns its tensors and its operands' storages."""
-    absolute = user.target is torch.ops.aten.as_strided.default and len(user.args) > 3
+    absolute = scatter.is_absolute(user) and user.args[0] in laid  # it would name other elements
     if absolute or model.fake_mode is None:
         return None, set()
     args, kwargs = map_arg((user.args, user.kwargs), lambda n: laid.get(n, n.meta.get("val")))

@@ -103,8 +103,7 @@ class Rewriter:
         self.snapshots: dict[Node, list[Snapshot]] = {}
         self.kept: dict[tuple[Node, Node], Node] = {}
         for snapshot in decision.snapshots:
-            before = self.model.candidates[snapshot.candidate].node
-            self.snapshots.setdefault(before, []).append(snapshot)
+            self.snapshots.setdefault(snapshot.before, []).append(snapshot)
         self.uses = {r: leaves(r) for s in decision.snapshots for r in s.readers}
         self.leaves: list[Node] = [n for o in self.model.graph.find_nodes(op="output") for n in leaves(o)]
         self.replaced: dict[Node, Node] = {}
@@ -117,6 +116,8 @@ class Rewriter:
         """Rewrite all nodes; returns those that have no users any more, in graph order."""
         for node in list(self.model.graph.nodes):
             self.current = node
+            for snapshot in self.snapshots.get(node, ()):
+                self._keep(node, snapshot)
             if node.op == "output":
                 self._returned(node)
             elif outs.makes_outs(node):
@@ -205,8 +206,6 @@ class Rewriter:
             reader.args, reader.kwargs = map_arg((reader.args, reader.kwargs), swap)
 
     def _candidates(self, node: Node, candidates: list[Candidate]) -> None:
-        for snapshot in self.snapshots.get(node, ()):
-            self._keep(node, snapshot)
         for operand in self.copied.get(node, ()):
             self._copy_operand(node, operand)
         kind = candidates[0].kind

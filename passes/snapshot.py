@@ -28,10 +28,11 @@ _EARLY = (Kind.CLONE, Kind.SCATTER, Kind.INDEX_PUT, Kind.AUTO_V1, Kind.AUTO_V2)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A copy of one operand, made right before a candidate's node, for some of its readers.
+    """A copy of one operand, made right before a node that overwrites it, for some of its readers.
 
     Args:
         candidate: the number of the candidate that may be written because of it.
+        before: the node: the candidate's own, or a real write into the buffer that comes later.
         operand: the node that is copied.
         readers: who reads the copy instead.
         reads: the reads that it serves.
@@ -41,6 +42,7 @@ class Snapshot:
     """
 
     candidate: int
+    before: Node
     operand: Node
     readers: tuple[Node, ...]
     reads: tuple[Read, ...]
@@ -48,14 +50,24 @@ class Snapshot:
     early: int | None = None
 
 
-def snapshots(decision: Decision, candidate: Candidate, hits: Collection[Read]) -> list[Snapshot] | None:
-    """Return copies that serve all readers in ``hits``, ``None`` where one cannot be served."""
+def snapshots(
+    decision: Decision, candidate: Candidate, hits: Collection[Read], before: Node | None = None
+) -> list[Snapshot] | None:
+    """Return copies that serve all readers in ``hits``, ``None`` where one cannot be served.
+
+    Args:
+        decision: as far as it is decided.
+        candidate: what may be written in place because of them.
+        hits: the reads that would see other bytes.
+        before: the node that overwrites these: the candidate's own by default.
+    """
+    at = before or candidate.node
     served: dict[Node, list[Read]] = {}
     made: list[Snapshot] = []
     for read in hits:
-        operands = _operands(decision, candidate, read)
+        operands = _operands(decision, at, read)
         if not operands:
-            clone = _early(decision, candidate, read)
+            clone = _early(decision, candidate, read) if at is candidate.node else None
             if clone is None:
                 return None
             made.append(clone)
@@ -67,25 +79,25 @@ def snapshots(decision: Decision, candidate: Candidate, hits: Collection[Read]) 
         assert place is not None
         readers = tuple(dict.fromkeys(read.node for read in reads))
         size = model.nbytes(place.region.once)
-        made.append(Snapshot(candidate.index, operand, readers, tuple(reads), size))
+        made.append(Snapshot(candidate.index, at, operand, readers, tuple(reads), size))
     return made
 
 
-def _operands(decision: Decision, candidate: Candidate, read: Read) -> list[Node]:
+def _operands(decision: Decision, at: Node, read: Read) -> list[Node]:
     """Return the operands through which a reader reads, empty where a copy could not stand in for them."""
     model = decision.model
-    if read.is_exit or read.in_flight or read.into is not None or _is_rewritten(decision, candidate, read):
+    if read.is_exit or read.in_flight or read.into is not None or _is_rewritten(decision, at, read):
         return []
     if is_absolute(read.node) or read.node in model.setting.aside:
         return []  # it names bytes by offsets, or keeps them, and a copy begins elsewhere
-    if _is_written_between(decision, candidate, read):
+    if _is_written_between(decision, at, read):
         return []
     found = [
         n
         for n in read.node.all_input_nodes
         if (place := model.place(n)) is not None and _is_same(place, read.place)
     ]
-    if any(model.order[n] >= candidate.time for n in found):
+    if any(model.order[n] >= model.order[at] for n in found):
         return []  # a view that is made later
     return found
 
@@ -100,13 +112,17 @@ def _early(decision: Decision, candidate: Candidate, read: Read) -> Snapshot | N
     used = [n for n in leaves(node) if (p := model.place(n)) is not None and _is_same(p, read.place)]
     if used != [operand] or model.order[operand] >= candidate.time or node in model.relaid:
         return None
-    if is_absolute(node) or model.addressing.names(node) or _is_written_between(decision, candidate, read):
+    if (
+        is_absolute(node)
+        or model.addressing.names(node)
+        or _is_written_between(decision, candidate.node, read)
+    ):
         return None
     start = as_size(mine[0].operand.value.storage_offset())
     if not is_multiple(start * read.place.value.element_size(), model.addressing.views(node)):
         return None
     size = model.nbytes(read.place.region.once)
-    return Snapshot(candidate.index, operand, (node,), (read,), size, mine[0].index)
+    return Snapshot(candidate.index, candidate.node, operand, (node,), (read,), size, mine[0].index)
 
 
 def leaves(node: Node) -> list[Node]:
@@ -121,10 +137,10 @@ def leaves(node: Node) -> list[Node]:
     return found
 
 
-def _is_written_between(decision: Decision, candidate: Candidate, read: Read) -> bool:
-    """Return whether a read sees what is really written after a candidate, and not the old bytes."""
+def _is_written_between(decision: Decision, at: Node, read: Read) -> bool:
+    """Return whether a read sees what is really written after a node, and not the old bytes."""
     return any(
-        candidate.time < write.time < read.time
+        decision.model.order[at] < write.time < read.time
         and decision.model.geometry.overlap(write.place.region, read.place.region) is not False
         for write in decision.model.writes.get(read.place.storage, ())
     )
@@ -134,7 +150,7 @@ def _is_same(a: Place, b: Place) -> bool:
     return a.storage is b.storage and a.region == b.region
 
 
-def _is_rewritten(decision: Decision, candidate: Candidate, read: Read) -> bool:
+def _is_rewritten(decision: Decision, at: Node, read: Read) -> bool:
     """Return whether a reader cannot be given another tensor: it writes there, or shares what it returns."""
     model = decision.model
     if read.node.op == "output":
@@ -145,7 +161,7 @@ def _is_rewritten(decision: Decision, candidate: Candidate, read: Read) -> bool:
     root = decision.root(read.place.storage)
     return any(
         decision.root(c.operand.storage) is root
-        and model.order[c.operand_node] < candidate.time
+        and model.order[c.operand_node] < model.order[at]
         and model.geometry.overlap(c.operand.region, read.place.region) is not False
         for c in model.candidates_of.get(read.node, ())
     )

@@ -112,7 +112,7 @@ def _wanted(decision: Decision) -> list[_Group]:
     for snapshot in forward.snapshots:
         candidate = model.candidates[snapshot.candidate]
         key = (candidate.node, candidate.slot)
-        found.append(_Group(key, candidate.node, tuple(snapshot.readers), snapshot.nbytes))
+        found.append(_Group(key, snapshot.before, tuple(snapshot.readers), snapshot.nbytes))
     return found
 
 

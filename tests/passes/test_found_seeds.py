@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_reinplace.passes.oracle import judged
-from pytest_reinplace.passes.strategies import random_graph
+from pytest_reinplace.passes.strategies import random_graph, replayed
 
 
 @pytest.mark.parametrize(
@@ -23,4 +23,23 @@ from pytest_reinplace.passes.strategies import random_graph
 )
 def test_a_graph_that_was_wrong_once_is_right(seed: int) -> None:
     verdict = judged(random_graph(seed), optimum=False)
+    assert verdict.problem is None, verdict.message
+
+
+def _choices(text: str) -> list[int]:
+    return [int(number) for number in text.split()]
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        # an early clone for a scatter that names bytes by offsets, in a graph where nothing else does
+        "3 0 0 0 0 0 2 6 0 0 12 50 0 0 16 15 0 0 1 0 0 0 0 0 0 4 16 0 0 1 7 0 0 0 0 0 0 0 0 0 0",
+        # such a scatter of a result that could be laid out like its operand
+        "2 0 5 0 0 50 3 16 0 0 0 0 0 0 0 0 0 30 14 50 0 0 24 0 0 0 0 0 0 0 0 29 0 0 0 7 0 0 0 5 0 16 0 0 1"
+        " 0 0 0 0 0 0 0 0 0 0",
+    ],
+)
+def test_a_small_graph_that_was_wrong_once_is_right(choices: str) -> None:
+    verdict = judged(replayed(_choices(choices)), optimum=False)
     assert verdict.problem is None, verdict.message
