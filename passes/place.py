@@ -48,9 +48,11 @@ class Storage:
         return f"<storage {self.index} of {self.node.name}>"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(slots=True, unsafe_hash=True)
 class Place:
-    """A tensor's storage, and its bytes there.
+    """A tensor's storage, and its bytes there; never changed, like all events below.
+
+    None of them is declared frozen: every node makes some, and frozen ones take three times as long to make.
 
     The bytes are given in the coordinates of the root that the storage has with all candidates in place.
     """
@@ -96,7 +98,7 @@ def places(value: Value) -> Iterator[Place]:
             yield from places(item)
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+@dataclasses.dataclass(slots=True, eq=False)
 class Read:
     """Somebody needs the present value of some bytes.
 
@@ -120,7 +122,7 @@ class Read:
     in_flight: bool = False
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(slots=True, unsafe_hash=True)
 class Write:
     """A real write of the functional graph: ``copy_`` of a value into an input."""
 

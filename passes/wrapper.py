@@ -62,7 +62,7 @@ class BaseView:
             if isinstance(end, int) and isinstance(size, int):
                 end = min(end, size)
             sizes = (*base.sizes[:dim], end - start, *base.sizes[dim + 1 :])
-            return dataclasses.replace(base, offset=base.offset + start * base.strides[dim], sizes=sizes)
+            return base._replace(offset=base.offset + start * base.strides[dim], sizes=sizes)
         if self.form == "as_strided":
             sizes, strides, offset = self.data
             return Region(
