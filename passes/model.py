@@ -8,6 +8,7 @@ regions of one buffer overlap never changes and is computed once.
 from __future__ import annotations
 
 import collections
+import itertools
 import operator
 from typing import Any
 
@@ -23,7 +24,7 @@ from .place import END, Place, Read, Storage, Value, Write, mapped, places, read
 from .reason import Reason
 from .region import Geometry, Region, Size, as_size
 from .scatter import check_reach, is_absolute
-from .schema import arguments, is_lowered_view, is_operator, schema_of, target_name, tensors
+from .schema import OpSchema, arguments, is_lowered_view, is_operator, schema_of, target_name, tensors
 from .setting import Setting
 from .source import where
 from .subgraph_call import Calls
@@ -84,9 +85,11 @@ class Model:
         self.relaid: dict[Node, torch.Tensor] = {}
         # the largest item that is named by an offset into its storage
         self.absolute = max((_itemsize(n) for n in graph.nodes if is_absolute(n)), default=0)
-        self.has_dtype_views = any(n.target is torch.ops.aten.view.dtype for n in graph.nodes)
+        dtype_view = torch.ops.aten.view.dtype
+        self.has_dtype_views = any(n.target is dtype_view for n in graph.nodes)
         self._by_key: dict[int, Storage] = {}
-        self.fake_mode = _torch.fake_mode_of([t for n in graph.nodes for t in tensors(n.meta.get("val"))][:1])
+        fakes = (t for n in graph.nodes for t in tensors(n.meta.get("val")))
+        self.fake_mode = _torch.fake_mode_of(itertools.islice(fakes, 1))
         self.geometry = Geometry(getattr(self.fake_mode, "shape_env", None))
         self._visit_all()
         self.written_back = chain.written_back(self)
@@ -117,22 +120,38 @@ class Model:
     def operands(self, value: Any) -> list[tuple[Node, Place]]:
         """Return the nodes inside an argument, each with its places."""
         found: list[tuple[Node, Place]] = []
-        if isinstance(value, Node):
-            found.extend((value, p) for p in places(self.values.get(value)))
-        elif isinstance(value, dict):
-            for item in value.values():
-                found.extend(self.operands(item))
-        elif isinstance(value, list | tuple):
-            for item in value:
-                found.extend(self.operands(item))
-        elif isinstance(value, slice):
-            found.extend(self.operands((value.start, value.stop, value.step)))
+        self._collect(value, found)
         return found
 
-    def add_read(self, node: Node, place: Place, time: float | None = None, **more: Any) -> None:
+    def _collect(self, value: Any, found: list[tuple[Node, Place]]) -> None:
+        if isinstance(value, Node):
+            there = self.values.get(value)
+            if type(there) is Place:
+                found.append((value, there))
+            elif there is not None:
+                found.extend((value, p) for p in places(there))
+        elif isinstance(value, list | tuple):
+            for item in value:
+                self._collect(item, found)
+        elif isinstance(value, dict):
+            for item in value.values():
+                self._collect(item, found)
+        elif isinstance(value, slice):
+            self._collect((value.start, value.stop, value.step), found)
+
+    def add_read(
+        self,
+        node: Node,
+        place: Place,
+        time: float | None = None,
+        hole: Region | None = None,
+        into: Storage | None = None,
+        is_exit: bool = False,
+        in_flight: bool = False,
+    ) -> None:
         """Record that ``node`` reads ``place`` until ``time`` (its own time by default)."""
         until = self.order[node] if time is None else time
-        read = Read(node, until, place, **more)
+        read = Read(node, until, place, hole, into, is_exit, in_flight)
         self.reads[place.storage].append(read)
         self.reads_by[node].append(read)
 
@@ -162,17 +181,20 @@ class Model:
         self._exit_reads()
 
     def _visit(self, node: Node) -> None:
-        if node.op in ("placeholder", "get_attr"):
+        op = node.op
+        if op in ("placeholder", "get_attr"):
             self._visit_input(node)
-        elif node.op == "output":
+        elif op == "output":
             self._visit_output(node)
-        elif node.op == "call_function" and node.target is operator.getitem:
+        elif op == "call_function" and node.target is operator.getitem:
             self._visit_getitem(node)
-        elif declared.visit(self, node) or effects.visit(self, node):
+        elif declared.visit(self, node):
             return
-        elif node.op == "call_function" and is_operator(node.target):
+        elif op == "call_function" and is_operator(node.target):
             self._visit_operator(node)
-        elif not (kinds.visit_wrapper(self, node) or subgraph_call.visit(self, node)):
+        elif effects.visit(self, node) or kinds.visit_wrapper(self, node):
+            return
+        elif not subgraph_call.visit(self, node):
             self._visit_unknown(node)
 
     def _visit_input(self, node: Node) -> None:
@@ -210,18 +232,16 @@ class Model:
             self.values[node] = value[key]
 
     def _visit_operator(self, node: Node) -> None:
-        schema = schema_of(node.target)
+        schema, meta = schema_of(node.target), node.meta
         if schema.returns and (
-            "val" not in node.meta or (schema.makes_tensor and next(tensors(node.meta["val"]), None) is None)
+            "val" not in meta or (schema.makes_tensor and next(tensors(meta["val"]), None) is None)
         ):
             raise wellformed.no_value(node)
         if schema.mutable:
             self._visit_mutation(node)
         elif schema.view or (schema.returns and schema.returns[0] is not None):
-            self._visit_view(node)
-        elif kinds.visit_candidate(self, node):
-            return
-        else:
+            self._visit_view(node, schema)
+        elif not kinds.visit_candidate(self, node):
             self._visit_pure(node)
 
     def _visit_mutation(self, node: Node) -> None:
@@ -239,8 +259,7 @@ class Model:
         self.writes[destination.storage].append(Write(node, time, destination, source))
         self.values[node] = destination
 
-    def _visit_view(self, node: Node) -> None:
-        schema = schema_of(node.target)
+    def _visit_view(self, node: Node, schema: OpSchema) -> None:
         owner = next((p for n, v in arguments(node) if n == schema.returns[0] for p in places(
             self.values.get(v) if isinstance(v, Node) else None)), None)  # fmt: skip
         val = self.relaid.get(node, node.meta["val"])
@@ -285,7 +304,7 @@ class Model:
                 self.add_read(node, place, until, in_flight=in_flight)
         self.values[node] = self.fresh(node, node.meta.get("val"))
         keys = {_torch.storage_key(p.value): p.storage for _, p in operands}
-        for place in places(self.values[node]):
+        for place in places(self.values[node]) if keys else ():
             owner = keys.get(_torch.storage_key(place.value))
             if owner is not None:
                 owner.close(Reason.UNKNOWN_OP, node)  # its schema hides that it aliases

@@ -6,7 +6,6 @@ Three tables below correct schemas that say less than the operator does; everyth
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -88,26 +87,24 @@ class OpSchema:
 
 def is_operator(target: Any) -> bool:
     """Return whether ``target`` is an operator overload with a schema."""
-    return isinstance(target, _torch.op_overload())
+    kind = _torch.op_overload()
+    return type(target) is kind or isinstance(target, kind)
 
 
 def schema_of(op: Any) -> OpSchema:
     """Return the contract of an operator overload."""
     declared = declaration_of(op)
-    if declared is not None:
-        return _contract(op, declared)
-    known = _undeclared.get(id(op))
-    if known is None:
-        known = _undeclared[id(op)] = op, _contract(op, None)
-    return known[1]
+    known = _known.get(id(op))
+    if known is None or known[1] is not declared:
+        known = _known[id(op)] = op, declared, _contract(op, declared)
+    return known[2]
 
 
 # Contracts by the identity of the operator, which the entry keeps alive: to hash one takes torch a
 # microsecond, and every node is asked several times.
-_undeclared: dict[int, tuple[Any, OpSchema]] = {}
+_known: dict[int, tuple[Any, Declaration | None, OpSchema]] = {}
 
 
-@functools.cache
 def _contract(op: Any, declared: Declaration | None) -> OpSchema:
     schema = op._schema
     name = str(schema.name)
