@@ -8,6 +8,7 @@ regions of one buffer overlap never changes and is computed once.
 from __future__ import annotations
 
 import collections
+import functools
 import itertools
 import operator
 from typing import Any
@@ -75,7 +76,6 @@ class Model:
         self.storages: list[Storage] = []
         self.whole: dict[Storage, Region] = {}
         self.reads: dict[Storage, list[Read]] = collections.defaultdict(list)
-        self.reads_by: dict[Node, list[Read]] = collections.defaultdict(list)
         self.writes: dict[Storage, list[Write]] = collections.defaultdict(list)
         self.candidates: list[Candidate] = []
         self.candidates_of: dict[Node, list[Candidate]] = collections.defaultdict(list)
@@ -85,8 +85,7 @@ class Model:
         self.relaid: dict[Node, torch.Tensor] = {}
         # the largest item that is named by an offset into its storage
         self.absolute = max((_itemsize(n) for n in graph.nodes if is_absolute(n)), default=0)
-        dtype_view = torch.ops.aten.view.dtype
-        self.has_dtype_views = any(n.target is dtype_view for n in graph.nodes)
+        self.has_dtype_views = any(n.target is torch.ops.aten.view.dtype for n in graph.nodes)
         self._by_key: dict[int, Storage] = {}
         fakes = (t for n in graph.nodes for t in tensors(n.meta.get("val")))
         self.fake_mode = _torch.fake_mode_of(itertools.islice(fakes, 1))
@@ -151,9 +150,15 @@ class Model:
     ) -> None:
         """Record that ``node`` reads ``place`` until ``time`` (its own time by default)."""
         until = self.order[node] if time is None else time
-        read = Read(node, until, place, hole, into, is_exit, in_flight)
-        self.reads[place.storage].append(read)
-        self.reads_by[node].append(read)
+        self.reads[place.storage].append(Read(node, until, place, hole, into, is_exit, in_flight))
+
+    @functools.cached_property
+    def reads_by(self) -> dict[Node, list[Read]]:
+        """The reads of each node; asked for when all are there, and for few graphs."""
+        found: dict[Node, list[Read]] = collections.defaultdict(list)
+        for read in itertools.chain.from_iterable(self.reads.values()):
+            found[read.node].append(read)
+        return found
 
     def fresh(self, node: Node, val: Any, *, opaque: bool = False) -> Value:
         """Return places in new storages for a result; leaves that share storage share it here too."""
@@ -232,10 +237,8 @@ class Model:
             self.values[node] = value[key]
 
     def _visit_operator(self, node: Node) -> None:
-        schema, meta = schema_of(node.target), node.meta
-        if schema.returns and (
-            "val" not in meta or (schema.makes_tensor and next(tensors(meta["val"]), None) is None)
-        ):
+        schema, val = schema_of(node.target), node.meta.get("val", node)
+        if schema.returns and (val is node or (schema.makes_tensor and next(tensors(val), None) is None)):
             raise wellformed.no_value(node)
         if schema.mutable:
             self._visit_mutation(node)

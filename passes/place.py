@@ -69,7 +69,10 @@ def is_known(place: Place) -> bool:
 
 def reads_alike(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Return whether the same bytes mean the same values in both tensors."""
-    return a.dtype == b.dtype and a.is_conj() == b.is_conj() and a.is_neg() == b.is_neg()
+    dtype = a.dtype
+    if dtype != b.dtype or a.is_neg() != b.is_neg():
+        return False
+    return not dtype.is_complex or a.is_conj() == b.is_conj()
 
 
 Value = Any  # a Place, None, or a list, tuple or dict of them: the shape of a node's value

@@ -249,15 +249,24 @@ class Rewriter:
             node = self.replaced[node]
         return node
 
-    def operand(self, node: Node, candidate: Candidate, current: Node) -> Node:
-        """Return what the mutable call writes into: the operand itself or a clone of it."""
+    def operand(self, node: Node, candidate: Candidate, current: Node, result: Any = None) -> Node:
+        """Return what the mutable call writes into: the operand itself or a clone of it.
+
+        Args:
+            node: the functional call.
+            candidate: the operand.
+            current: the operand's node by now.
+            result: the fake value of what the functional call makes of it.
+        """
         if self._is_in_place(candidate):
             return current
         is_call = candidate.kind is Kind.CALL  # its result is recorded where the subgraph leaves it
         was = node.meta["val"][candidate.slot] if is_call else candidate.operand.value
-        return self.cloned(node, candidate, current, was)
+        return self.cloned(node, candidate, current, was, result)
 
-    def cloned(self, node: Node, candidate: Candidate, current: Any, was: torch.Tensor) -> Node:
+    def cloned(
+        self, node: Node, candidate: Candidate, current: Any, was: torch.Tensor, result: Any = None
+    ) -> Node:
         """Insert the clone that a refused candidate writes into, and note where it starts.
 
         The functional form's result has an offset into its storage (that of ``was``: mostly its
@@ -265,8 +274,10 @@ class Rewriter:
         """
         if self.model.has_dtype_views and not self.model.lowered and self._is_padded(candidate, was):
             copy = self.emitter.padded(node, current, relayout.padding(was), not candidate.write_only)
+        elif candidate.write_only:
+            copy = self.emitter.empty(node, current)
         else:
-            copy = (self.emitter.empty if candidate.write_only else self.emitter.clone)(node, current)
+            copy = self.emitter.clone(node, current, result)
         if self.model.absolute:
             moved = copy.meta["val"].storage_offset() - was.storage_offset()
             self.rebased[candidate.result] = int(moved) * was.element_size()

@@ -58,6 +58,7 @@ class OpSchema:
         name: ``"aten::index_put"``, without overload.
         names: argument names, in order.
         kwarg_only: names of the keyword-only ones.
+        required: names of those without a default.
         mutable: names of the arguments it writes.
         returns: for each returned value, the name of the argument it aliases, or ``None``.
         view: whether every returned tensor is a view of an argument.
@@ -73,6 +74,7 @@ class OpSchema:
     name: str
     names: tuple[str, ...]
     kwarg_only: frozenset[str]
+    required: tuple[str, ...]
     mutable: tuple[str, ...]
     returns: tuple[str | None, ...]
     view: bool
@@ -121,6 +123,7 @@ def _contract(op: Any, declared: Declaration | None) -> OpSchema:
         name=name,
         names=names,
         kwarg_only=frozenset(a.name for a in schema.arguments if a.kwarg_only),
+        required=tuple(a.name for a in schema.arguments if not a.has_default_value()),
         mutable=mutable,
         returns=returns,
         view=not mutable and not declared.writes and bool(returns) and all(r is not None for r in returns),
