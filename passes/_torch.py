@@ -186,9 +186,10 @@ def size_hint(shape_env: Any, expr: Any) -> int:
 def storage_key(tensor: torch.Tensor) -> int | None:
     """Return an identity of the tensor's storage, ``None`` for tensors without one."""
     try:
-        return tensor.untyped_storage()._cdata
+        key: int = tensor.untyped_storage()._cdata
     except (RuntimeError, NotImplementedError):
         return None
+    return key
 
 
 def fake_mode_of(values: Iterable[Any]) -> Any:

@@ -145,12 +145,13 @@ def _hits(decision: Decision, candidate: Candidate, read: Read, written: Region)
         return False
     # A real write into the class that is read, before it is read, makes the old bytes irrelevant:
     # what the reader expects is then the written value, which its own reads protect.
-    return not any(
+    writes = decision.model.writes.get(read.place.storage)
+    return not writes or not any(
         candidate.time < w.time < read.time
         and (
             geometry.contains(w.place.region, written) or geometry.contains(w.place.region, read.place.region)
         )
-        for w in decision.model.writes.get(read.place.storage, ())
+        for w in writes
     )
 
 

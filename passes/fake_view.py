@@ -52,14 +52,15 @@ class FakeViews:
         key = (_torch.storage_key(base), base.dtype, layout)
         if known is not None and self._is_right(known, key):
             return known  # type: ignore[no-any-return]
-        if key not in self._made:
+        made = self._made.get(key)
+        if made is None:
             if not fits(base, layout):
                 return None
             whole = self._metas.get(key[:2])
             if whole is None:
                 whole = self._metas[key[:2]] = _torch.meta_on_storage(base)
-            self._made[key] = _torch.fake_on_storage(base, whole, layout)
-        return self._made[key]
+            made = self._made[key] = _torch.fake_on_storage(base, whole, layout)
+        return made
 
     def _is_right(self, known: Any, key: tuple[Any, ...]) -> bool:
         storage, dtype, (sizes, strides, offset) = key
@@ -77,8 +78,8 @@ def is_plain(tensor: Any, fake_mode: Any) -> bool:
         fake_mode is not None
         and _torch.is_fake_of(tensor, fake_mode)
         and tensor.layout is torch.strided
+        and _are_ints(tensor.storage_offset(), *tensor.size(), *tensor.stride())
         and not (tensor.requires_grad or tensor.is_conj() or tensor.is_neg())
-        and _are_ints(*tensor.size(), *tensor.stride(), tensor.storage_offset())
     )
 
 

@@ -124,11 +124,7 @@ class Model:
 
     def _collect(self, value: Any, found: list[tuple[Node, Place]]) -> None:
         if isinstance(value, Node):
-            there = self.values.get(value)
-            if type(there) is Place:
-                found.append((value, there))
-            elif there is not None:
-                found.extend((value, p) for p in places(there))
+            found.extend([(value, p) for p in places(self.values.get(value))])
         elif isinstance(value, list | tuple):
             for item in value:
                 self._collect(item, found)
@@ -162,6 +158,8 @@ class Model:
 
     def fresh(self, node: Node, val: Any, *, opaque: bool = False) -> Value:
         """Return places in new storages for a result; leaves that share storage share it here too."""
+        if isinstance(val, torch.Tensor):
+            return self.at(self.new_storage(node, opaque=opaque), val)
         by_key: dict[int | None, Storage] = {}
 
         def one(tensor: torch.Tensor) -> Place:
@@ -343,7 +341,7 @@ class Model:
         """Record that the caller looks at every input, whole, after the graph ran."""
         for storage in self.storages:
             if storage.is_input and storage in self.whole:
-                place = next(places(self.values[storage.node]))
+                place = next(iter(places(self.values[storage.node])))
                 whole = Place(storage, self.whole[storage], place.value)
                 self.add_read(storage.node, whole, END, is_exit=True)
 

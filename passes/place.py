@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -89,16 +89,20 @@ def mapped(one: Callable[[Any], Place], value: Any) -> Value:
     return None
 
 
-def places(value: Value) -> Iterator[Place]:
-    """Yield the places of a nested value."""
+def places(value: Value) -> Iterable[Place]:
+    """Return the places of a nested value."""
     if isinstance(value, Place):
-        yield value
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from places(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from places(item)
+        return (value,)
+    return _nested(value) if value is not None else ()
+
+
+def _nested(value: Value) -> Iterator[Place]:
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, list | tuple):
+        return
+    for item in value:
+        yield from places(item)
 
 
 @dataclasses.dataclass(slots=True, eq=False)

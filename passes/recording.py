@@ -74,6 +74,8 @@ def add(
 def _hands_on(kind: Kind, node: Node) -> bool:
     """Return whether an operator copies what it does not write without looking at it."""
     if kind is Kind.INDEX_PUT:
+        if len(node.args) < 4 and not node.kwargs:
+            return True
         accumulates = dict(arguments(node)).get("accumulate", False)
         return accumulates is False
     return kind in (Kind.SCATTER, Kind.CLONE, Kind.COPY)

@@ -15,7 +15,16 @@ import torch
 from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 
-from . import _torch, declared, in_place, relayout, scatter, subgraph_call, wrapper, wrapper_rewrite
+from . import (
+    _torch,
+    declared,
+    in_place,
+    relayout,
+    scatter,
+    subgraph_call,
+    wrapper,
+    wrapper_rewrite,
+)
 from .candidate import Candidate, Kind
 from .collectives import is_collective
 from .decision import Decision
@@ -94,9 +103,7 @@ class Rewriter:
         self.decision = decision
         self.model = decision.model
         self.emitter = Emitter(self.model.graph, self.model.fake_mode)
-        self.by_node: dict[Node, list[Candidate]] = {}
-        for candidate in self.model.candidates:
-            self.by_node.setdefault(candidate.node, []).append(candidate)
+        self.by_node = self.model.candidates_of
         self.copied: dict[Node, dict[Node, None]] = {}
         for index, _, operand in decision.copied:
             self.copied.setdefault(self.model.candidates[index].node, {})[operand] = None
@@ -115,17 +122,23 @@ class Rewriter:
 
     def run(self) -> list[Node]:
         """Rewrite all nodes; returns those that have no users any more, in graph order."""
+        by_node, erased, aside, stale = (
+            self.by_node,
+            self.decision.erased,
+            self.model.setting.aside,
+            self.stale,
+        )
         for node in list(self.model.graph.nodes):
             self.current = node
             if node.op == "output":
                 self._returned(node)
-            elif node in self.by_node:
-                self._candidates(node, self.by_node[node])
-            elif node in self.decision.erased:
+            elif node in by_node:
+                self._candidates(node, by_node[node])
+            elif node in erased:
                 self.replace(node, node.args[0])
-            elif node in self.model.setting.aside:
+            elif node in aside:
                 self._check_unmoved(node)
-            elif node in self.stale:
+            elif node in stale:
                 self._refresh(node)
         self.current = None
         return sorted(self.dead, key=self.model.order.__getitem__)
