@@ -11,7 +11,7 @@ import functools
 import importlib
 import inspect
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -186,12 +186,13 @@ def size_hint(shape_env: Any, expr: Any) -> int:
 def storage_key(tensor: torch.Tensor) -> int | None:
     """Return an identity of the tensor's storage, ``None`` for tensors without one."""
     try:
-        return int(tensor.untyped_storage()._cdata)
+        key: int = tensor.untyped_storage()._cdata
     except (RuntimeError, NotImplementedError):
         return None
+    return key
 
 
-def fake_mode_of(values: list[Any]) -> Any:
+def fake_mode_of(values: Iterable[Any]) -> Any:
     """Return the FakeTensorMode of the first fake tensor in ``values``, or ``None``."""
     fake_tensor = private("torch._subclasses.fake_tensor", "FakeTensor")
     for value in values:

@@ -27,9 +27,9 @@ class Kind(enum.Enum):
     CALL = enum.auto()
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(slots=True, eq=False)
 class Candidate:
-    """One operand of one node whose result could live in that operand's storage.
+    """One operand of one node whose result could live in that operand's storage; never changed.
 
     Args:
         index: its number, in graph order.

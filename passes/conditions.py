@@ -150,12 +150,13 @@ def _hits(decision: Decision, candidate: Candidate, read: Read, written: Region)
         return False
     # A real write into the class that is read, before it is read, makes the old bytes irrelevant:
     # what the reader expects is then the written value, which its own reads protect.
-    return not any(
+    writes = decision.model.writes.get(read.place.storage)
+    return not writes or not any(
         candidate.time < w.time < read.time
         and (
             geometry.contains(w.place.region, written) or geometry.contains(w.place.region, read.place.region)
         )
-        for w in decision.model.writes.get(read.place.storage, ())
+        for w in writes
     )
 
 
@@ -376,7 +377,7 @@ def _make_room(
 def _is_scattered(decision: Decision, candidate: Candidate) -> bool:
     """Return whether a view scatter puts a result back into a part of something, or of an input."""
     model = decision.model
-    made = (c for r in model.reads[candidate.result] for c in model.candidates_of[r.node])
+    made = (c for r in model.reads[candidate.result] for c in model.candidates_of.get(r.node, ()))
     return any(
         c.kind is Kind.SCATTER
         and c.others[0][2].storage is candidate.result

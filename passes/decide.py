@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 
 from .candidate import Candidate
@@ -13,9 +12,9 @@ from .model import Model
 
 def decide(model: Model, banned: dict[int, Refusal] | None = None) -> Decision:
     """Decide all candidates in graph order; those in ``banned`` are refused with the reason given."""
-    decision = Decision(model)
+    decision, banned = Decision(model), banned or {}
     for candidate in _by_gain(model):
-        refusal = (banned or {}).get(candidate.index) or judge(decision, candidate)
+        refusal = banned.get(candidate.index) or judge(decision, candidate)
         if refusal is not None:
             decision.refused[candidate.index] = refusal
         else:
@@ -28,5 +27,5 @@ def decide(model: Model, banned: dict[int, Refusal] | None = None) -> Decision:
 
 def _by_gain(model: Model) -> Iterator[Candidate]:
     """Yield candidates in graph order, those of one node by what refusing them would cost."""
-    for _, siblings in itertools.groupby(model.candidates, key=lambda c: c.node):
-        yield from sorted(siblings, key=lambda c: -model.gain(c))
+    for siblings in model.candidates_of.values():
+        yield from siblings if len(siblings) == 1 else sorted(siblings, key=lambda c: -model.gain(c))

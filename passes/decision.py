@@ -120,7 +120,7 @@ class Decision:
         source, place = write.source, write.place
         if self.root(source.storage) is not self.root(place.storage):
             return False
-        if any(read in self.served for read in self.model.reads_by.get(write.node, ())):
+        if self.served and any(read in self.served for read in self.model.reads_by.get(write.node, ())):
             return False  # it copies an older value, from elsewhere
         return self.model.same_value(source, place)
 

@@ -32,20 +32,31 @@ class Emitter:
         self.graph = graph
         self.fake_mode = fake_mode
         self.views = FakeViews(fake_mode)
-        self.inserted: list[Node] = []
+        self._copies: set[int | None] = set()  # the storages of copies
 
     def call(self, origin: Node, target: Any, args: Any, kwargs: Any = None) -> Node:
         """Insert a call before ``origin`` and inherit its history; the value is left to the caller."""
         with self.graph.inserting_before(origin):
-            node = self.graph.call_function(target, tuple(args), dict(kwargs or {}))
-        node.meta.update({k: v for k, v in origin.meta.items() if k not in _NOT_INHERITED})
-        self.inserted.append(node)
+            node = self.graph.call_function(target)
+        # Given afterwards: what torch warns about in the arguments of new nodes takes it longer to look for
+        # than all else, and these come from a graph.
+        node.args = tuple(args)
+        if kwargs:
+            node.kwargs = kwargs
+        meta = node.meta
+        for key, value in origin.meta.items():
+            if key not in _NOT_INHERITED:
+                meta[key] = value
         return node
 
     def view(self, origin: Node, target: Any, args: Any, kwargs: Any = None) -> Node:
         """Insert a call of a view or copy operator, with its fake value."""
         node = self.call(origin, target, args, kwargs)
-        node.meta["val"] = self.value(node)
+        quick = self._quick(node)
+        if quick is not None:
+            node.meta["val"] = quick
+            return node
+        node.meta["val"] = self._run(node)
         bindings = _torch.unbacked_bindings(self.fake_mode, node.meta["val"])
         if bindings:
             node.meta["unbacked_bindings"] = bindings
@@ -53,27 +64,48 @@ class Emitter:
 
     def value(self, node: Node) -> Any:
         """Run a node on the fake values of its operands."""
+        quick = self._quick(node)
+        return self._run(node) if quick is None else quick
+
+    def _run(self, node: Node) -> Any:
         args, kwargs = map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
-        if not kwargs:
-            quick = self.views.value(node.target, args)
-            if quick is not None:
-                return quick
-            source: Any = args[0] if args else None
-            if node.target is aten.clone.default and self._keeps_strides(source):
-                return _torch.fake_like(source)
         return _torch.run_fake(self.fake_mode, node.target, args, kwargs)
+
+    def _quick(self, node: Node) -> torch.Tensor | None:
+        """Return the fake value of a view or a clone, ``None`` where the operator has to be run."""
+        target, args = node.target, node.args
+        first = args[0] if args else None
+        if node.kwargs or not isinstance(first, Node):
+            return None
+        source = first.meta["val"]
+        quick = self.views.value(target, (source, *args[1:]), node.meta.get("val"))
+        if quick is None and target is aten.clone.default and self._keeps_strides(source):
+            return _torch.fake_like(source)
+        return quick
 
     def _keeps_strides(self, val: Any) -> bool:
         """Return whether a clone surely has the same strides; torch changes some of single elements."""
-        return is_plain(val, self.fake_mode) and all(n > 1 for n in val.size()) and is_dense(val)
+        if not is_plain(val, self.fake_mode) or min(val.size(), default=2) < 2:
+            return False
+        return val.is_contiguous() or is_dense(val)
 
-    def clone(self, origin: Node, source: Node) -> Node:
+    def clone(self, origin: Node, source: Node, known: Any = None) -> Node:
         """Insert a copy of ``source`` with its strides, which kernels may rely on.
 
         ``aten.clone`` keeps the strides of tensors without gaps; a tensor with gaps is copied into an
         empty one of the same strides, whose gaps nobody may read.
+
+        Args:
+            origin: the node that is replaced.
+            source: what is copied.
+            known: the fake value of a result that the copy stands for; it becomes the copy's own where it is
+                what a copy has.
         """
         val = source.meta["val"]
+        if self._keeps_strides(val):
+            node = self.call(origin, aten.clone.default, (source,))
+            node.meta["val"] = known if self._is_copy(known, val) else _torch.fake_like(val)
+            return node
         if is_dense(val):
             return self.view(origin, aten.clone.default, (source,))
         repeated = [d for d in range(val.dim()) if as_size(val.stride(d)) == 0 and as_size(val.size(d)) != 1]
@@ -90,6 +122,20 @@ class Emitter:
         copy = self.call(origin, aten.copy_.default, (empty, source))
         copy.meta["val"] = empty.meta["val"]
         return empty
+
+    def _is_copy(self, known: Any, val: torch.Tensor) -> bool:
+        """Return whether a fake value is what copying ``val`` gives, on a storage that no other copy has."""
+        if not is_plain(known, self.fake_mode) or known.storage_offset() != 0:
+            return False
+        if (known.dtype, known.device) != (val.dtype, val.device):
+            return False
+        if (known.size(), known.stride()) != (val.size(), val.stride()):
+            return False
+        key = _torch.storage_key(known)
+        if known.untyped_storage().nbytes() != val.numel() * val.element_size() or key in self._copies:
+            return False
+        self._copies.add(key)
+        return key != _torch.storage_key(val)
 
     def empty(self, origin: Node, source: Node) -> Node:
         """Insert a buffer of the shape and strides of ``source``, with nothing in it."""

@@ -7,6 +7,7 @@ Every other call is for the caller an operator that is not understood.
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -89,7 +90,8 @@ def subgraph(graph: Graph, node: Any) -> GraphModule | None:
 
 def call_of(node: Node) -> Call | None:
     """Read a call of subgraphs; ``None`` where ``node`` is none or its form is not known."""
-    if node.op != "call_function" or is_operator(node.target) or node.kwargs:
+    target = node.target
+    if node.op != "call_function" or is_operator(target) or target is operator.getitem or node.kwargs:
         return None
     for name, read in _READERS.items():
         if node.target is _torch.hop(name) and node.target is not None:

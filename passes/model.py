@@ -8,6 +8,8 @@ regions of one buffer overlap never changes and is computed once.
 from __future__ import annotations
 
 import collections
+import functools
+import itertools
 import operator
 from typing import Any
 
@@ -24,7 +26,7 @@ from .place import END, Place, Read, Storage, Value, Write, mapped, places, read
 from .reason import Reason
 from .region import Geometry, Region, Size, as_size
 from .scatter import check_reach, is_absolute
-from .schema import arguments, is_lowered_view, is_operator, schema_of, target_name, tensors
+from .schema import OpSchema, arguments, is_lowered_view, is_operator, schema_of, target_name, tensors
 from .setting import Setting
 from .source import where
 from .subgraph_call import Calls
@@ -75,7 +77,6 @@ class Model:
         self.storages: list[Storage] = []
         self.whole: dict[Storage, Region] = {}
         self.reads: dict[Storage, list[Read]] = collections.defaultdict(list)
-        self.reads_by: dict[Node, list[Read]] = collections.defaultdict(list)
         self.writes: dict[Storage, list[Write]] = collections.defaultdict(list)
         self.candidates: list[Candidate] = []
         self.candidates_of: dict[Node, list[Candidate]] = collections.defaultdict(list)
@@ -86,7 +87,8 @@ class Model:
         self.relaid: dict[Node, Any] = {}
         self.addressing = Addressing(self.order)
         self._by_key: dict[int | str, Storage] = {}
-        self.fake_mode = _torch.fake_mode_of([t for n in graph.nodes for t in tensors(n.meta.get("val"))][:1])
+        fakes = (t for n in graph.nodes for t in tensors(n.meta.get("val")))
+        self.fake_mode = _torch.fake_mode_of(itertools.islice(fakes, 1))
         self.geometry = Geometry(getattr(self.fake_mode, "shape_env", None))
         self._visit_all()
         self.written_back = chain.written_back(self)
@@ -117,27 +119,47 @@ class Model:
     def operands(self, value: Any) -> list[tuple[Node, Place]]:
         """Return the nodes inside an argument, each with its places."""
         found: list[tuple[Node, Place]] = []
-        if isinstance(value, Node):
-            found.extend((value, p) for p in places(self.values.get(value)))
-        elif isinstance(value, dict):
-            for item in value.values():
-                found.extend(self.operands(item))
-        elif isinstance(value, list | tuple):
-            for item in value:
-                found.extend(self.operands(item))
-        elif isinstance(value, slice):
-            found.extend(self.operands((value.start, value.stop, value.step)))
+        self._collect(value, found)
         return found
 
-    def add_read(self, node: Node, place: Place, time: float | None = None, **more: Any) -> None:
+    def _collect(self, value: Any, found: list[tuple[Node, Place]]) -> None:
+        if isinstance(value, Node):
+            found.extend([(value, p) for p in places(self.values.get(value))])
+        elif isinstance(value, list | tuple):
+            for item in value:
+                self._collect(item, found)
+        elif isinstance(value, dict):
+            for item in value.values():
+                self._collect(item, found)
+        elif isinstance(value, slice):
+            self._collect((value.start, value.stop, value.step), found)
+
+    def add_read(
+        self,
+        node: Node,
+        place: Place,
+        time: float | None = None,
+        hole: Region | None = None,
+        into: Storage | None = None,
+        is_exit: bool = False,
+        in_flight: bool = False,
+    ) -> None:
         """Record that ``node`` reads ``place`` until ``time`` (its own time by default)."""
         until = self.order[node] if time is None else time
-        read = Read(node, until, place, **more)
-        self.reads[place.storage].append(read)
-        self.reads_by[node].append(read)
+        self.reads[place.storage].append(Read(node, until, place, hole, into, is_exit, in_flight))
+
+    @functools.cached_property
+    def reads_by(self) -> dict[Node, list[Read]]:
+        """The reads of each node; asked for when all are there, and for few graphs."""
+        found: dict[Node, list[Read]] = collections.defaultdict(list)
+        for read in itertools.chain.from_iterable(self.reads.values()):
+            found[read.node].append(read)
+        return found
 
     def fresh(self, node: Node, val: Any, *, opaque: bool = False) -> Value:
         """Return places in new storages for a result; leaves that share storage share it here too."""
+        if isinstance(val, torch.Tensor):
+            return self.at(self.new_storage(node, opaque=opaque), val)
         by_key: dict[int | None, Storage] = {}
 
         def one(tensor: torch.Tensor) -> Place:
@@ -162,17 +184,20 @@ class Model:
         self._exit_reads()
 
     def _visit(self, node: Node) -> None:
-        if node.op in ("placeholder", "get_attr"):
+        op = node.op
+        if op in ("placeholder", "get_attr"):
             self._visit_input(node)
-        elif node.op == "output":
+        elif op == "output":
             self._visit_output(node)
-        elif node.op == "call_function" and node.target is operator.getitem:
+        elif op == "call_function" and node.target is operator.getitem:
             self._visit_getitem(node)
-        elif declared.visit(self, node) or effects.visit(self, node):
+        elif declared.visit(self, node):
             return
-        elif node.op == "call_function" and is_operator(node.target):
+        elif op == "call_function" and is_operator(node.target):
             self._visit_operator(node)
-        elif not (kinds.visit_wrapper(self, node) or subgraph_call.visit(self, node)):
+        elif effects.visit(self, node) or kinds.visit_wrapper(self, node):
+            return
+        elif not subgraph_call.visit(self, node):
             self._visit_unknown(node)
 
     def _visit_input(self, node: Node) -> None:
@@ -214,22 +239,18 @@ class Model:
             self.values[node] = value[key]
 
     def _visit_operator(self, node: Node) -> None:
-        schema = schema_of(node.target)
+        schema, val = schema_of(node.target), node.meta.get("val", node)
         if node.target is torch.ops.aten.copy_.default:
             self._visit_mutation(node)  # its value is its destination: exported programs record none
-        elif schema.returns and (
-            "val" not in node.meta or (schema.makes_tensor and next(tensors(node.meta["val"]), None) is None)
-        ):
+        elif schema.returns and (val is node or (schema.makes_tensor and next(tensors(val), None) is None)):
             raise wellformed.no_value(node)
         elif schema.mutable:
             self._visit_mutation(node)
         elif schema.view or (schema.returns and schema.returns[0] is not None):
-            self._visit_view(node)
+            self._visit_view(node, schema)
         elif schema.hides_writes:
             self._visit_unknown(node)
-        elif kinds.visit_candidate(self, node):
-            return
-        else:
+        elif not kinds.visit_candidate(self, node):
             self._visit_pure(node)
 
     def _visit_mutation(self, node: Node) -> None:
@@ -249,8 +270,7 @@ class Model:
         self.add_read(node, source)
         self.writes[destination.storage].append(Write(node, self.order[node], destination, source))
 
-    def _visit_view(self, node: Node) -> None:
-        schema = schema_of(node.target)
+    def _visit_view(self, node: Node, schema: OpSchema) -> None:
         owner = next((p for n, v in arguments(node) if n == schema.returns[0] for p in places(
             self.values.get(v) if isinstance(v, Node) else None)), None)  # fmt: skip
         val = self.relaid.get(node, node.meta["val"])
@@ -297,7 +317,7 @@ class Model:
         for place in places(self.values[node]):
             place.storage.relaid = node in self.relaid
         keys = {_torch.storage_key(p.value): p.storage for _, p in operands}
-        for place in places(self.values[node]):
+        for place in places(self.values[node]) if keys else ():
             owner = keys.get(_torch.storage_key(place.value))
             if owner is not None:
                 owner.close(Reason.UNKNOWN_OP, node)  # its schema hides that it aliases
@@ -333,7 +353,7 @@ class Model:
         """Record that the caller looks at every input, whole, after the graph ran."""
         for storage in self.storages:
             if storage.is_input and storage in self.whole:
-                place = next(places(self.values[storage.node]))
+                place = next(iter(places(self.values[storage.node])))
                 whole = Place(storage, self.whole[storage], place.value)
                 self.add_read(storage.node, whole, END, is_exit=True)
 

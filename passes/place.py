@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -48,9 +48,11 @@ class Storage:
         return f"<storage {self.index} of {self.node.name}>"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(slots=True, unsafe_hash=True)
 class Place:
-    """A tensor's storage, and its bytes there.
+    """A tensor's storage, and its bytes there; never changed, like all events below.
+
+    None of them is declared frozen: every node makes some, and frozen ones take three times as long to make.
 
     The bytes are given in the coordinates of the root that the storage has with all candidates in place.
     """
@@ -67,7 +69,10 @@ def is_known(place: Place) -> bool:
 
 def reads_alike(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Return whether the same bytes mean the same values in both tensors."""
-    return a.dtype == b.dtype and a.is_conj() == b.is_conj() and a.is_neg() == b.is_neg()
+    dtype = a.dtype
+    if dtype != b.dtype or a.is_neg() != b.is_neg():
+        return False
+    return not dtype.is_complex or a.is_conj() == b.is_conj()
 
 
 Value = Any  # a Place, None, or a list, tuple or dict of them: the shape of a node's value
@@ -84,19 +89,23 @@ def mapped(one: Callable[[Any], Place], value: Any) -> Value:
     return None
 
 
-def places(value: Value) -> Iterator[Place]:
-    """Yield the places of a nested value."""
+def places(value: Value) -> Iterable[Place]:
+    """Return the places of a nested value."""
     if isinstance(value, Place):
-        yield value
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from places(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from places(item)
+        return (value,)
+    return _nested(value) if value is not None else ()
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+def _nested(value: Value) -> Iterator[Place]:
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, list | tuple):
+        return
+    for item in value:
+        yield from places(item)
+
+
+@dataclasses.dataclass(slots=True, eq=False)
 class Read:
     """Somebody needs the present value of some bytes.
 
@@ -120,7 +129,7 @@ class Read:
     in_flight: bool = False
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(slots=True, unsafe_hash=True)
 class Write:
     """A real write of the functional graph: ``copy_`` of a value into an input."""
 

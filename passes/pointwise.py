@@ -35,7 +35,7 @@ def is_own_element(model: Model, candidate: Candidate, place: Place) -> bool:
     geometry = model.geometry
     met = [w for w in candidate.writes if geometry.overlap(place.region, w) is not False]
     return all(geometry.same(place.region, w) for w in met) and all(
-        w.sizes == place.region.sizes for c in model.candidates_of[node] for w in c.writes
+        w.sizes == place.region.sizes for c in model.candidates_of.get(node, ()) for w in c.writes
     )
 
 

@@ -57,11 +57,12 @@ def add(
         into = storage if handed_on else None
         busy = until not in (None, model.order[node])
         model.add_read(node, place, until, hole=hole, into=into, in_flight=busy)
+    size = model.nbytes(place.region)
     candidate = Candidate(
         *(len(model.candidates), kind, node, model.order[node], slot, labels),
         *(operand, place, storage, writes, others),
-        nbytes=0 if is_whole or allocates else model.nbytes(place.region),
-        fresh=model.nbytes(place.region) if allocates else 0,
+        nbytes=0 if is_whole or allocates else size,
+        fresh=size if allocates else 0,
         write_only=is_whole,
         allocates=allocates,
         used=used,
@@ -75,6 +76,8 @@ def add(
 def _hands_on(kind: Kind, node: Node) -> bool:
     """Return whether an operator copies what it does not write without looking at it."""
     if kind is Kind.INDEX_PUT:
+        if len(node.args) < 4 and not node.kwargs:
+            return True
         accumulates = dict(arguments(node)).get("accumulate", False)
         return accumulates is False
     return kind in (Kind.SCATTER, Kind.CLONE, Kind.COPY)

@@ -112,7 +112,9 @@ def value(model: Model, node: Node, storage: Storage, result: Value) -> Value:
     """Return the value of a node whose storage was settled, in its final coordinates."""
     if node in model.relaid:
         return model.at(storage, model.relaid[node])
-    return model.at(storage, result.value) if isinstance(result, Place) else result
+    if not isinstance(result, Place) or storage.shift == 0:
+        return result
+    return Place(storage, result.region.shifted(storage.shift), result.value)
 
 
 def _relay(model: Model, node: Node, operand: torch.Tensor, item: int | None) -> bool:

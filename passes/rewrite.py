@@ -94,9 +94,7 @@ class Rewriter:
         self.decision = decision
         self.model = decision.model
         self.emitter = Emitter(self.model.graph, self.model.fake_mode)
-        self.by_node: dict[Node, list[Candidate]] = {}
-        for candidate in self.model.candidates:
-            self.by_node.setdefault(candidate.node, []).append(candidate)
+        self.by_node = self.model.candidates_of
         self.copied: dict[Node, dict[Node, None]] = {}
         for index, _, operand in decision.copied:
             self.copied.setdefault(self.model.candidates[index].node, {})[operand] = None
@@ -114,6 +112,12 @@ class Rewriter:
 
     def run(self) -> list[Node]:
         """Rewrite all nodes; returns those that have no users any more, in graph order."""
+        by_node, erased, aside, stale = (
+            self.by_node,
+            self.decision.erased,
+            self.model.setting.aside,
+            self.stale,
+        )
         for node in list(self.model.graph.nodes):
             self.current = node
             for snapshot in self.snapshots.get(node, ()):
@@ -121,15 +125,15 @@ class Rewriter:
             if node.op == "output":
                 self._returned(node)
             elif outs.makes_outs(node):
-                outs.rewrite(self, node, self.by_node.get(node, []))
-            elif node in self.by_node:
-                self._candidates(node, self.by_node[node])
+                outs.rewrite(self, node, by_node.get(node, []))
+            elif node in by_node:
+                self._candidates(node, by_node[node])
                 self._revalue(node)
-            elif node in self.decision.erased:
+            elif node in erased:
                 self.replace(node, node.args[0])
-            elif node in self.model.setting.aside:
+            elif node in aside:
                 self._check_unmoved(node)
-            elif node in self.stale:
+            elif node in stale:
                 self._refresh(node)
         self.current = None
         return sorted(self.dead, key=self.model.order.__getitem__)
@@ -259,15 +263,24 @@ class Rewriter:
             node = self.replaced[node]
         return node
 
-    def operand(self, node: Node, candidate: Candidate, current: Node) -> Node:
-        """Return what the mutable call writes into: the operand itself or a clone of it."""
+    def operand(self, node: Node, candidate: Candidate, current: Node, result: Any = None) -> Node:
+        """Return what the mutable call writes into: the operand itself or a clone of it.
+
+        Args:
+            node: the functional call.
+            candidate: the operand.
+            current: the operand's node by now.
+            result: the fake value of what the functional call makes of it.
+        """
         if self._is_in_place(candidate):
             return current
         is_call = candidate.kind is Kind.CALL  # its result is recorded where the subgraph leaves it
         was = node.meta["val"][candidate.slot] if is_call else candidate.operand.value
-        return self.cloned(node, candidate, current, was)
+        return self.cloned(node, candidate, current, was, result)
 
-    def cloned(self, node: Node, candidate: Candidate, current: Any, was: torch.Tensor) -> Node:
+    def cloned(
+        self, node: Node, candidate: Candidate, current: Any, was: torch.Tensor, result: Any = None
+    ) -> Node:
         """Insert the clone that a refused candidate writes into, and note where it starts.
 
         The functional form's result has an offset into its storage (that of ``was``: mostly its
@@ -276,8 +289,10 @@ class Rewriter:
         start = self._padding(candidate, was)
         if start:
             copy = self.emitter.padded(node, current, start, not candidate.write_only)
+        elif candidate.write_only:
+            copy = self.emitter.empty(node, current)
         else:
-            copy = (self.emitter.empty if candidate.write_only else self.emitter.clone)(node, current)
+            copy = self.emitter.clone(node, current, result)
         if self.model.addressing.has_names:
             moved = copy.meta["val"].storage_offset() - was.storage_offset()
             self.rebased[candidate.result] = int(moved) * was.element_size()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -98,8 +97,7 @@ def _slice(model: Model, node: Node, base: Region) -> Region | None:
         known = model.geometry.at_most
         if not (known(0, begin) and known(begin + count, size + (step - 1))):
             return None
-    return dataclasses.replace(
-        base,
+    return base._replace(
         offset=base.offset + begin * base.strides[dim],
         sizes=(*base.sizes[:dim], count, *base.sizes[dim + 1 :]),
         strides=(*base.strides[:dim], base.strides[dim] * step, *base.strides[dim + 1 :]),
@@ -113,8 +111,7 @@ def _select(model: Model, node: Node, base: Region) -> Region | None:
         index = index + size
     if not (model.geometry.at_most(0, index) and model.geometry.at_most(index + 1, size)):
         return None
-    return dataclasses.replace(
-        base,
+    return base._replace(
         offset=base.offset + index * base.strides[dim],
         sizes=(*base.sizes[:dim], *base.sizes[dim + 1 :]),
         strides=(*base.strides[:dim], *base.strides[dim + 1 :]),
@@ -137,8 +134,7 @@ def _diagonal(model: Model, node: Node, base: Region) -> Region | None:
             return None
     start = base.strides[two] * shift if shift >= 0 else base.strides[one] * -shift
     keep = [i for i in range(rank) if i not in (one, two)]
-    return dataclasses.replace(
-        base,
+    return base._replace(
         offset=base.offset + (start if count != 0 else 0),
         sizes=(*(base.sizes[i] for i in keep), count),
         strides=(*(base.strides[i] for i in keep), base.strides[one] + base.strides[two]),

@@ -161,10 +161,9 @@ def is_barrier(node: Node) -> bool:
         return False
     if node.op != "call_function":
         return True
-    if any(node.target is _torch.hop(name) for name in _FUNCTIONAL_WRAPPERS):
-        return False
     if not is_operator(node.target):
-        return not _is_plain(node)
+        wrapped = any(node.target is _torch.hop(name) for name in _FUNCTIONAL_WRAPPERS)
+        return not wrapped and not _is_plain(node)
     schema = schema_of(node.target)
     if node.target is torch.ops.aten.copy_.default:
         return False  # held against what is moved across it, storage by storage

@@ -6,7 +6,6 @@ Four tables below correct schemas that say less than the operator does; everythi
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -62,6 +61,7 @@ class OpSchema:
         name: ``"aten::index_put"``, without overload.
         names: argument names, in order.
         kwarg_only: names of the keyword-only ones.
+        required: names of those without a default.
         mutable: names of the arguments it writes.
         returns: for each returned value, the name of the argument it aliases, or ``None``.
         view: whether every returned tensor is a view of an argument.
@@ -78,6 +78,7 @@ class OpSchema:
     name: str
     names: tuple[str, ...]
     kwarg_only: frozenset[str]
+    required: tuple[str, ...]
     mutable: tuple[str, ...]
     returns: tuple[str | None, ...]
     view: bool
@@ -93,26 +94,24 @@ class OpSchema:
 
 def is_operator(target: Any) -> bool:
     """Return whether ``target`` is an operator overload with a schema."""
-    return isinstance(target, _torch.op_overload())
+    kind = _torch.op_overload()
+    return type(target) is kind or isinstance(target, kind)
 
 
 def schema_of(op: Any) -> OpSchema:
     """Return the contract of an operator overload."""
     declared = declaration_of(op)
-    if declared is not None:
-        return _contract(op, declared)
-    known = _undeclared.get(id(op))
-    if known is None:
-        known = _undeclared[id(op)] = op, _contract(op, None)
-    return known[1]
+    known = _known.get(id(op))
+    if known is None or known[1] is not declared:
+        known = _known[id(op)] = op, declared, _contract(op, declared)
+    return known[2]
 
 
 # Contracts by the identity of the operator, which the entry keeps alive: to hash one takes torch a
 # microsecond, and every node is asked several times.
-_undeclared: dict[int, tuple[Any, OpSchema]] = {}
+_known: dict[int, tuple[Any, Declaration | None, OpSchema]] = {}
 
 
-@functools.cache
 def _contract(op: Any, declared: Declaration | None) -> OpSchema:
     schema = op._schema
     name = str(schema.name)
@@ -129,6 +128,7 @@ def _contract(op: Any, declared: Declaration | None) -> OpSchema:
         name=name,
         names=names,
         kwarg_only=frozenset(a.name for a in schema.arguments if a.kwarg_only),
+        required=tuple(a.name for a in schema.arguments if not a.has_default_value()),
         mutable=mutable,
         returns=returns,
         view=not mutable and not declared.writes and bool(returns) and all(r is not None for r in returns),

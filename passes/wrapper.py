@@ -6,9 +6,8 @@ how its view is made from the base (see ``write_view_information_to_args`` in to
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.fx import Node
@@ -17,8 +16,7 @@ from .region import Geometry, Region, Size, as_size
 from .schema import OpSchema, schema_of
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class BaseView:
+class BaseView(NamedTuple):
     """How one mutated argument of a v2 wrapper is made from its base.
 
     Args:
@@ -47,11 +45,11 @@ class BaseView:
         if base is None or f"{prefix}_alias" in kwargs:
             return cls(name, item, base)
         if f"{prefix}_storage_offset" in kwargs:
-            keys = ("size", "stride", "storage_offset")
-            return cls(name, item, base, "as_strided", tuple(kwargs[f"{prefix}_{k}"] for k in keys))
+            layout = kwargs[f"{prefix}_size"], kwargs[f"{prefix}_stride"], kwargs[f"{prefix}_storage_offset"]
+            return cls(name, item, base, "as_strided", layout)
         if f"{prefix}_slice_dim" in kwargs:
-            keys = ("slice_dim", "slice_start", "slice_end")
-            return cls(name, item, base, "slice", tuple(kwargs[f"{prefix}_{k}"] for k in keys))
+            bounds = kwargs[f"{prefix}_slice_start"], kwargs[f"{prefix}_slice_end"]
+            return cls(name, item, base, "slice", (kwargs[f"{prefix}_slice_dim"], *bounds))
         return cls(name, item, base)
 
     def region(self, base: Region, shift: Size) -> Region:
@@ -62,7 +60,7 @@ class BaseView:
             if isinstance(end, int) and isinstance(size, int):
                 end = min(end, size)
             sizes = (*base.sizes[:dim], end - start, *base.sizes[dim + 1 :])
-            return dataclasses.replace(base, offset=base.offset + start * base.strides[dim], sizes=sizes)
+            return base._replace(offset=base.offset + start * base.strides[dim], sizes=sizes)
         if self.form == "as_strided":
             sizes, strides, offset = self.data
             return Region(

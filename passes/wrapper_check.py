@@ -21,6 +21,9 @@ _VIEWS = (
 )
 
 
+_LISTS = ("_size", "_stride")
+
+
 def check(node: Node) -> None:
     """Check an ``auto_functionalized`` wrapper (v1 or v2) of an operator with a schema.
 
@@ -83,15 +86,13 @@ def _wrong(node: Node, expected: str, got: str) -> GraphError:
 
 def _check_arguments(node: Node, schema: OpSchema, more: set[str]) -> None:
     """Check that every argument that the operator needs is there, and no unknown one."""
-    given: Any = node.args[0]
-    for argument in given._schema.arguments:
-        name = argument.name
-        needed = name in more or name not in schema.mutable
-        if needed and name not in node.kwargs and not argument.has_default_value():
+    kwargs = node.kwargs
+    for name in schema.required:
+        if name not in kwargs and (name in more or name not in schema.mutable):
             raise _wrong(node, f"the argument {name!r}", "none")
     if node.target is _torch.hop("auto_functionalized_v2"):
         return
-    for name in node.kwargs:
+    for name in kwargs:
         if name not in schema.names:
             raise _wrong(node, f"arguments {', '.join(schema.names)}", repr(name))
 
@@ -124,25 +125,28 @@ def _check_bases(node: Node, schema: OpSchema) -> int:
 
 def _check_base(node: Node, prefix: str, count: int) -> None:
     """Check how one argument is made from its base."""
-    index = node.kwargs.get(f"{prefix}_base_index", "none")
+    kwargs: Any = node.kwargs
+    index = kwargs.get(f"{prefix}_base_index", "none")
     if index is None:
         return
     if type(index) is not int or not 0 <= index < count:
         raise _wrong(node, f"a number below {count} as {prefix}_base_index", repr(index))
-    base = node.kwargs["_all_bases"][index]  # type: ignore[index]
-    rank = base.meta["val"].dim()  # type: ignore[union-attr]
     for keys in _VIEWS:
-        found = [k for k in keys if f"{prefix}_{k}" in node.kwargs]
+        found = [name for k in keys if (name := f"{prefix}_{k}") in kwargs]
         if found and len(found) < len(keys):
-            missing = next(k for k in keys if k not in found)
-            raise _wrong(node, f"the argument {prefix}_{missing}", "none")
-        for key in found:
-            value = node.kwargs[f"{prefix}_{key}"]
-            items = value if key in ("size", "stride") and isinstance(value, list | tuple) else [value]
+            missing = next(name for k in keys if (name := f"{prefix}_{k}") not in found)
+            raise _wrong(node, f"the argument {missing}", "none")
+        for name in found:
+            value = kwargs[name]
+            if type(value) is int:
+                continue
+            items = value if name.endswith(_LISTS) and isinstance(value, list | tuple) else [value]
             if not all(map(_is_number, items)):
-                raise _wrong(node, f"numbers as {prefix}_{key}", repr(value))
-    dim = node.kwargs.get(f"{prefix}_slice_dim", 0)
-    if f"{prefix}_slice_dim" in node.kwargs and (type(dim) is not int or not 0 <= dim < rank):
+                raise _wrong(node, f"numbers as {name}", repr(value))
+    dim = kwargs.get(f"{prefix}_slice_dim", "none")
+    if dim != "none" and (
+        type(dim) is not int or not 0 <= dim < kwargs["_all_bases"][index].meta["val"].dim()
+    ):
         raise _wrong(node, f"a dimension of the base as {prefix}_slice_dim", repr(dim))
 
 

@@ -25,18 +25,20 @@ def auto_v1(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None
     """Replace a v1 wrapper by its operator, on the operands or on clones of them."""
     op: Any = node.args[0]
     by_name: dict[str, Any] = dict(node.kwargs)
+    first = wrapper.first_result(node)
+    positions = {name: first + i for i, name in enumerate(schema_of(op).mutable)}
     for candidate in candidates:
         slot: Any = candidate.slot
         name, item = slot if isinstance(slot, tuple) else (slot, None)
         if item is None:
-            by_name[name] = rewriter.operand(node, candidate, by_name[name])
+            result = node.meta["val"][positions[name]]
+            by_name[name] = rewriter.operand(node, candidate, by_name[name], result)
         else:
             items = list(by_name[name])
             items[item] = rewriter.operand(node, candidate, items[item])
             by_name[name] = items
     call = rewriter.emitter.mutable_op(node, op, by_name, eager_values(node))
-    first = wrapper.first_result(node)
-    written = {first + i: by_name[n] for i, n in enumerate(schema_of(op).mutable)}
+    written = {position: by_name[n] for n, position in positions.items()}
     _results(rewriter, node, call, {**written, **_handed_back(op, by_name)}, first)
 
 
@@ -49,6 +51,7 @@ def auto_v2(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None
     """Replace a v2 wrapper by its operator, on views of the bases or of clones of them."""
     op: Any = node.args[0]
     bases: list[Any] = list(node.kwargs["_all_bases"])  # type: ignore[arg-type]
+    first = len(node.meta["val"]) - len(bases)
     moved = [0] * len(bases)
     for candidate in candidates:
         i = int(candidate.slot)  # type: ignore[arg-type]
@@ -56,21 +59,21 @@ def auto_v2(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None
         if rewriter.decision.accepted(candidate):
             moved[i] = rewriter.moved(candidate.operand)
         else:
-            bases[i] = rewriter.operand(node, candidate, bases[i])
+            bases[i] = rewriter.operand(node, candidate, bases[i], node.meta["val"][first + i])
             moved[i] = bases[i].meta["val"].storage_offset() - old.storage_offset()
     eager = eager_values(node)
     by_name: dict[str, Any] = {}
     views = wrapper.base_views(node)
-    names = schema_of(op).names
-    on_copies = _OnCopies(rewriter, node, candidates, views)
-    for name in names:
-        mine = [v for v in views if v.name == name]
-        made = [None if v.base is None else _based(rewriter, node, bases, v, moved) for v in mine]
-        made = [on_copies.given(v, m) for v, m in zip(mine, made, strict=True)]
+    on_copies, made_of = _OnCopies(rewriter, node, candidates, views), dict[str, list[Any]]()
+    for view in views:
+        made = None if view.base is None else _based(rewriter, node, bases, view, moved)
+        made_of.setdefault(view.name, []).append(on_copies.given(view, made))
+    for name in schema_of(op).names:
+        mine = made_of.get(name, [])
         if f"_{name}_length" in node.kwargs:
-            by_name[name] = None if node.kwargs[f"_{name}_length"] is None else made
+            by_name[name] = None if node.kwargs[f"_{name}_length"] is None else mine
         elif mine:
-            by_name[name] = made[0]
+            by_name[name] = mine[0]
         elif name in node.kwargs:
             by_name[name] = node.kwargs[name]
     if eager is not None:

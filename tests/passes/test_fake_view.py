@@ -113,6 +113,39 @@ def test_a_clone_of_a_dense_tensor_is_torchs(mode: Any) -> None:
         assert _torch.storage_key(made) != _torch.storage_key(base)
 
 
+def test_a_value_that_is_right_stays(mode: Any) -> None:
+    base = mode.from_tensor(torch.zeros(4, 4))
+    view = _torch.run_fake(mode, aten.select.int, (base, 0, 1), {})
+    assert FakeViews(mode).value(aten.select.int, (base, 0, 1), view) is view
+    elsewhere = _torch.run_fake(mode, aten.select.int, (mode.from_tensor(torch.zeros(4, 4)), 0, 1), {})
+    for wrong in (base, elsewhere, torch.zeros(4), _torch.run_fake(mode, aten.select.int, (base, 0, 2), {})):
+        made = FakeViews(mode).value(aten.select.int, (base, 0, 1), wrong)
+        assert made is not None and made is not wrong and facts(made) == facts(view)
+        assert _torch.storage_key(made) == _torch.storage_key(base)
+
+
+def test_a_copy_has_the_value_of_the_result_that_it_stands_for(mode: Any) -> None:
+    build = GraphBuilder()
+    node = build.graph.placeholder("x")
+    end = build.graph.output((node,))
+    node.meta["val"] = base = mode.from_tensor(torch.zeros(4, 4))
+    emitter, result = Emitter(build.graph, mode), mode.from_tensor(torch.zeros(4, 4))
+    made = [emitter.clone(end, node, result).meta["val"] for _ in range(2)]
+    assert made[0] is result and made[1] is not result  # which belongs to the first copy
+    others = [
+        *(
+            base,
+            mode.from_tensor(torch.zeros(4, 4).t()),
+            mode.from_tensor(torch.zeros(4, 4, dtype=torch.int32)),
+        ),
+        *(mode.from_tensor(torch.zeros(5, 4)[1:]), mode.from_tensor(torch.zeros(5, 4)[:4]), None),
+    ]
+    for other in others:
+        made.append(emitter.clone(end, node, other).meta["val"])
+        assert made[-1] is not other and facts(made[-1])[:6] == facts(made[1])[:6]
+    assert len({_torch.storage_key(t) for t in (base, *made)}) == 1 + len(made)
+
+
 def test_a_view_is_the_same_while_a_fake_mode_is_on(mode: Any) -> None:
     base = mode.from_tensor(torch.zeros(6, 4)[1:])
     expected = _torch.run_fake(mode, aten.select.int, (base, 0, 2), {})
