@@ -225,7 +225,7 @@ class Model:
             self._visit_mutation(node)
         elif schema.view or (schema.returns and schema.returns[0] is not None):
             self._visit_view(node)
-        elif schema.hides_writes:
+        elif schema.hides_accesses:
             self._visit_unknown(node)
         elif kinds.visit_candidate(self, node):
             return
