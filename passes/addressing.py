@@ -9,6 +9,7 @@ to the first finds them for all values.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch.fx import Node
@@ -24,7 +25,7 @@ _EXACT = 1 << 40  # no distance but 0 is a multiple of it
 
 # What asks where a value begins, or how it is laid out, is told another number where that changes. A copy
 # that names bytes by their offset is not moved along.
-_ASKING = {
+_ASKING: dict[Any, int] = {
     **dict.fromkeys((aten.sym_storage_offset.default, aten.storage_offset.default), _EXACT),
     aten.as_strided_copy.default: _EXACT,
     **dict.fromkeys((aten.sym_stride.int, aten.sym_stride.default), 1),
@@ -53,6 +54,7 @@ class Addressing:
         viewed.update((n, _EXACT) for n in self.named if n.target is aten.copy.default)
         _spread(nodes, viewed, keeping, self.viewed)
         self.has_names, self.has_dtype_views = bool(named), bool(viewed)
+        self.has_beginnings = any(map(goes_by_beginning, nodes))
 
     def names(self, node: Node) -> int:
         """Return the largest item of a node's value that is named by an offset into its storage."""
@@ -68,6 +70,11 @@ class Addressing:
         It is 1 where only strides are asked for, and larger than any offset where the offset is.
         """
         return self.viewed.get(node, 0)
+
+
+def goes_by_beginning(node: Node) -> bool:
+    """Return whether a node names bytes by an offset into the storage, or asks for the offset."""
+    return scatter.is_absolute(node) or _ASKING.get(node.target) == _EXACT
 
 
 def _spread(nodes: list[Node], asked: dict[Node, int], keeping: set[Node], found: dict[Node, int]) -> None:
