@@ -1,13 +1,15 @@
-"""What is asked of where a value begins, by offsets that name its bytes and by views of other dtypes.
+"""What is asked of where a value begins: by offsets that name its bytes, by views of other dtypes, by number.
 
 An offset into the storage is moved along with the bytes that it names, by whole items. A view of another
-dtype needs a beginning that its item size divides. Both are asked of a value itself and of whatever may come
-to lie in its bytes, so one walk from the last node to the first finds them for all values.
+dtype needs a beginning that its item size divides, and who asks for the offset itself must get the same one.
+All are asked of a value itself and of whatever may come to lie in its bytes, so one walk from the last node
+to the first finds them for all values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch.fx import Node
@@ -16,7 +18,19 @@ from . import scatter
 from .schema import is_operator, schema_of, tensors
 from .variant import in_place_form
 
+aten = torch.ops.aten
+
 _WIDEST = 16  # bytes of the largest dtype
+_EXACT = 1 << 40  # no distance but 0 is a multiple of it
+
+# What asks where a value begins, or how it is laid out, is told another number where that changes. A copy
+# that names bytes by their offset is not moved along.
+_ASKING: dict[Any, int] = {
+    **dict.fromkeys((aten.sym_storage_offset.default, aten.storage_offset.default), _EXACT),
+    aten.as_strided_copy.default: _EXACT,
+    **dict.fromkeys((aten.sym_stride.int, aten.sym_stride.default), 1),
+    **dict.fromkeys((aten.stride.int, aten.stride.default), 1),
+}
 _CANDIDATES = ("aten::index_put", "aten::_unsafe_index_put", "aten::clone", "aten::copy", "aten::_foreach_")
 
 
@@ -32,24 +46,39 @@ class Addressing:
         self.named: dict[Node, int] = {}
         self.viewed: dict[Node, int] = {}
         named = {n: _itemsize(n) for n in nodes if scatter.is_absolute(n)}
-        viewed = {n: _itemsize(n) for n in nodes if n.target is torch.ops.aten.view.dtype}
+        viewed = {n: _itemsize(n) for n in nodes if n.target is aten.view.dtype}
+        viewed.update((n, _ASKING[n.target]) for n in nodes if n.target in _ASKING)
+        keeping = {n for n in nodes if _hands_on(n)} if named or viewed else set()
+        _spread(nodes, named, keeping, self.named)
+        # A functional copy begins where its first operand does, and offsets into it are not moved along.
+        viewed.update((n, _EXACT) for n in self.named if n.target is aten.copy.default)
+        _spread(nodes, viewed, keeping, self.viewed)
         self.has_names, self.has_dtype_views = bool(named), bool(viewed)
-        if named or viewed:
-            keeping = {n for n in nodes if _hands_on(n)}
-            _spread(nodes, named, keeping, self.named)
-            _spread(nodes, viewed, keeping, self.viewed)
+        self.has_beginnings = any(map(goes_by_beginning, nodes))
 
     def names(self, node: Node) -> int:
         """Return the largest item of a node's value that is named by an offset into its storage."""
         return self.named.get(node, 0)
 
+    def begins(self, node: Node) -> bool:
+        """Return whether anybody goes by the very offset at which a node's value begins."""
+        return self.names(node) > 0 or self.views(node) == _EXACT
+
     def views(self, node: Node) -> int:
-        """Return the largest item that a view of another dtype makes of a node's value."""
+        """Return the largest item that a view of another dtype makes of a node's value.
+
+        It is 1 where only strides are asked for, and larger than any offset where the offset is.
+        """
         return self.viewed.get(node, 0)
 
 
+def goes_by_beginning(node: Node) -> bool:
+    """Return whether a node names bytes by an offset into the storage, or asks for the offset."""
+    return scatter.is_absolute(node) or _ASKING.get(node.target) == _EXACT
+
+
 def _spread(nodes: list[Node], asked: dict[Node, int], keeping: set[Node], found: dict[Node, int]) -> None:
-    for node in reversed(nodes):
+    for node in reversed(nodes) if asked else ():
         wanted = max(asked.get(node, 0), found.get(node, 0) if node in keeping else 0)
         if wanted:
             for operand in node.all_input_nodes:

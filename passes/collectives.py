@@ -7,12 +7,15 @@ Results are those of imagined ranks that hold other numbers, always the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
+from torch.fx import Node
 
 from .errors import ReinplaceError
+from .place import END
 
 NAMESPACE = "_c10d_functional"
 
@@ -23,6 +26,19 @@ _GARBAGE = 0x6B
 def is_collective(target: Any) -> bool:
     """Return whether a node's target is an asynchronous collective, or the wait for one."""
     return getattr(target, "namespace", "") == NAMESPACE
+
+
+def wait_time(node: Node, order: Mapping[Node, int]) -> float:
+    """Return when a collective is over: at the last wait on one of its results."""
+    times: list[float] = []
+    pending = list(node.users)
+    while pending:
+        user = pending.pop()
+        if user.target is operator.getitem:
+            pending.extend(user.users)
+        else:
+            times.append(order[user] if _WAIT in str(user.target) else END)
+    return max(times, default=END)
 
 
 def is_imitated(target: Any) -> bool:

@@ -9,11 +9,12 @@ from torch.fx import Node
 
 from . import relayout, variant
 from .candidate import Kind
-from .collectives import is_collective
+from .collectives import is_collective, wait_time
 from .place import Place, reads_alike
 from .pointwise import is_same_to_torch
 from .recording import Others, add, others_of
-from .schema import arguments, schema_of, tensors
+from .schema import argument, arguments, schema_of, tensors
+from .wrapper_check import is_taken_apart
 
 if TYPE_CHECKING:
     from .model import Model
@@ -32,7 +33,7 @@ def visit(model: Model, node: Node) -> bool:
         return _single(model, node, first, rest)
     if isinstance(first[1], list | tuple) and isinstance(result, list | tuple):
         lengths = {len(v) for _, v in (first, *rest) if isinstance(v, list | tuple)}
-        if lengths == {len(result)} == {len(list(tensors(result)))}:
+        if lengths == {len(result)} == {len(list(tensors(result)))} and is_taken_apart(node):
             return _listed(model, node, first, rest)
     return False
 
@@ -40,12 +41,14 @@ def visit(model: Model, node: Node) -> bool:
 def _has_form_arguments(node: Node, form: Any) -> bool:
     """Return whether the in-place form takes every argument of a call, the first one by position."""
     names = schema_of(form).names
-    return bool(node.args) and all(name in names for name, _ in arguments(node))
+    if not node.args or not all(name in names for name, _ in arguments(node)):
+        return False
+    return not isinstance(argument(node, "scalars"), Node)  # one number for each element, in one tensor
 
 
 def _until(model: Model, node: Node) -> float:
     """Return when a call is over: a collective goes on until the wait for its result."""
-    return model.wait_time(node) if is_collective(node.target) else model.order[node]
+    return wait_time(node, model.order) if is_collective(node.target) else model.order[node]
 
 
 def _single(model: Model, node: Node, first: Argument, rest: list[Argument]) -> bool:

@@ -13,7 +13,8 @@ from .errors import GraphError
 from .place import Place, Storage, Value, is_known, mapped
 from .reason import Reason
 from .recording import add, others_of
-from .schema import is_operator, schema_of, target_name
+from .region import as_size
+from .schema import argument, is_operator, schema_of, target_name
 from .source import where
 
 if TYPE_CHECKING:
@@ -188,8 +189,7 @@ def _index_put(model: Model, node: Node) -> bool:
     result = model.fresh(node, node.meta["val"])
     settled = relayout.settle(model, operand, node, result)
     model.values[node] = relayout.value(model, node, settled[0], result)
-    args = (("indices", node.args[1]), ("values", node.args[2] if len(node.args) > 2 else None))
-    others = others_of(model, iter(args))
+    others = others_of(model, ((name, argument(node, name)) for name in ("indices", "values")))
     for _, _, other in others:
         model.add_read(node, other)
     label = (schema_of(node.target).name, "self")
@@ -199,7 +199,8 @@ def _index_put(model: Model, node: Node) -> bool:
 
 def _scatter(model: Model, node: Node) -> bool:
     operand, place = _own_operand(model, node)
-    if place is None or not isinstance(node.args[1], Node) or not is_known(place):
+    source = argument(node, "src")
+    if place is None or not isinstance(source, Node) or not is_known(place):
         return False
     written = scatter.written(model, node, place)
     if scatter.is_absolute(node) and written is not None:
@@ -209,7 +210,7 @@ def _scatter(model: Model, node: Node) -> bool:
     if place.storage.relaid and scatter.is_absolute(node):
         settled = (settled[0], Reason.LAYOUT)
     model.values[node] = relayout.value(model, node, settled[0], result)
-    others = others_of(model, iter([("src", node.args[1])]))
+    others = others_of(model, iter([("src", source)]))
     for _, _, other in others:
         model.add_read(node, other)
     label = (schema_of(node.target).name, "self")
@@ -239,9 +240,13 @@ def _copy(model: Model, node: Node) -> bool:
     Nothing of ``self`` is read but its shape and strides.
     """
     source = node.args[1] if len(node.args) > 1 else None
-    place = model.place(source)
+    place, like = model.place(source), _own_operand(model, node)[1]
     result = model.fresh(node, node.meta["val"])
-    if place is None or not isinstance(source, Node) or not isinstance(result, Place):
+    if place is None or like is None or not isinstance(source, Node) or not isinstance(result, Place):
+        return False
+    if model.addressing.begins(node) and as_size(like.value.storage_offset()) != 0:
+        # It begins where ``self`` does, and its fake value says otherwise: where its views lie is not known.
+        result.storage.close(Reason.LAYOUT, node)
         return False
     alike = model.geometry.same_layout(place.region, result.region) or place.storage.relaid
     if place.value.dtype == result.value.dtype and alike:

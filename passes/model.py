@@ -19,6 +19,7 @@ from torch.fx import Graph, GraphModule, Node
 from . import _torch, chain, cost, declared, effects, kinds, subgraph_call, wellformed
 from .addressing import Addressing
 from .candidate import Candidate
+from .collectives import wait_time
 from .errors import GraphError, ReinplaceError
 from .options import DEFAULT, Options
 from .pending import Shelves
@@ -26,7 +27,7 @@ from .place import END, Place, Read, Storage, Value, Write, mapped, places, read
 from .reason import Reason
 from .region import Geometry, Region, Size, as_size
 from .scatter import check_reach, is_absolute
-from .schema import OpSchema, arguments, is_lowered_view, is_operator, schema_of, target_name, tensors
+from .schema import OpSchema, arguments, is_lowered_view, is_operator, schema_of, tensors
 from .setting import Setting
 from .source import where
 from .subgraph_call import Calls
@@ -248,7 +249,7 @@ class Model:
             self._visit_mutation(node)
         elif schema.view or (schema.returns and schema.returns[0] is not None):
             self._visit_view(node, schema)
-        elif schema.hides_writes:
+        elif schema.hides_accesses:
             self._visit_unknown(node)
         elif not kinds.visit_candidate(self, node):
             self._visit_pure(node)
@@ -310,30 +311,17 @@ class Model:
         operands = self.operands((node.args, node.kwargs))
         if not schema.meta_only:
             in_flight = schema.name.startswith("_c10d_functional::")
-            until = self.wait_time(node) if in_flight else None
+            until = wait_time(node, self.order) if in_flight else None
             for _, place in operands:
                 self.add_read(node, place, until, in_flight=in_flight)
         self.values[node] = self.fresh(node, self.relaid.get(node, node.meta.get("val")))
+        keys = {_torch.storage_key(p.value): p.storage for _, p in operands}
         for place in places(self.values[node]):
             place.storage.relaid = node in self.relaid
-        keys = {_torch.storage_key(p.value): p.storage for _, p in operands}
-        for place in places(self.values[node]) if keys else ():
             owner = keys.get(_torch.storage_key(place.value))
             if owner is not None:
                 owner.close(Reason.UNKNOWN_OP, node)  # its schema hides that it aliases
                 place.storage.close(Reason.UNKNOWN_OP, node)
-
-    def wait_time(self, node: Node) -> float:
-        """Return when a collective is over: at the last wait on one of its results."""
-        times: list[float] = []
-        pending = list(node.users)
-        while pending:
-            user = pending.pop()
-            if user.target is operator.getitem:
-                pending.extend(user.users)
-            else:
-                times.append(self.order[user] if "wait_tensor" in target_name(user.target) else END)
-        return max(times, default=END)
 
     def _visit_unknown(self, node: Node) -> None:
         """Visit what has no schema: it reads everything it is given, for as long as it likes."""

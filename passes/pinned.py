@@ -1,4 +1,4 @@
-"""Values that must begin where the graph says: subgraphs name bytes of them by an offset into their storage.
+"""Values that must begin where the graph says: subgraphs go by their offset into their storage.
 
 Inside one graph such offsets are moved along with the bytes that they name. Across a call they cannot be: a
 subgraph is written once, for all of its calls. So an operand that a subgraph addresses that way stays at
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from torch.fx import Graph, Node
 
 from . import hop
+from .addressing import goes_by_beginning
 from .place import Place
 from .region import as_size
-from .scatter import is_absolute
 from .schema import is_operator, schema_of
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def names_offsets(graph: Graph) -> bool:
-    """Return whether a graph, or one that it calls, names bytes by an offset into their storage."""
+    """Return whether a graph, or one that it calls, names bytes by an offset, or asks for one."""
     pending, seen = [graph], set[int]()
     while pending:
         one = pending.pop()
@@ -35,7 +35,7 @@ def names_offsets(graph: Graph) -> bool:
             module = hop.subgraph(one, node)
             if module is not None:
                 pending.append(module.graph)
-            elif is_absolute(node):
+            elif goes_by_beginning(node):
                 return True
     return False
 
@@ -65,7 +65,7 @@ def _pinned(model: Model) -> Iterator[tuple[Node, Place]]:
     for call in hop.calls(model.graph):
         # A result may begin where an operand does; what is made inside may come to lie in an operand's bytes.
         bodies = (*call.bodies, *call.tests)
-        if model.addressing.has_names or any(names_offsets(body.module.graph) for body in bodies):
+        if model.addressing.has_beginnings or any(names_offsets(body.module.graph) for body in bodies):
             yield from model.operands((call.node.args, call.node.kwargs))
 
 

@@ -61,12 +61,8 @@ def add(
     candidate = Candidate(
         *(len(model.candidates), kind, node, model.order[node], slot, labels),
         *(operand, place, storage, writes, others),
-        nbytes=0 if is_whole or allocates else size,
-        fresh=size if allocates else 0,
-        write_only=is_whole,
-        allocates=allocates,
-        used=used,
-        obstacle=obstacle,
+        *(0 if is_whole or allocates else size, size if allocates else 0),
+        *(is_whole, allocates, used, obstacle),
     )
     model.candidates.append(candidate)
     model.candidates_of[node].append(candidate)

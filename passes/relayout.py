@@ -17,13 +17,25 @@ from torch.fx.node import map_arg
 from . import _torch, scatter
 from .place import Place, Storage, Value, is_known, reads_alike
 from .reason import Reason
-from .region import Axes, Geometry, Region, Size
+from .region import Axes, Geometry, Region, Size, as_size
 from .schema import is_operator, schema_of, tensors
 
 if TYPE_CHECKING:
     from .model import Model
 
 _REGROUPING = frozenset({"aten::view", "aten::reshape", "aten::_unsafe_view", "aten::flatten"})
+# These name bytes by strides of their own, so another layout means other elements to them.
+_BY_STRIDES = frozenset(
+    f"{space}::{name}"
+    for space in ("aten", "prims")
+    for name in (
+        "as_strided",
+        "as_strided_scatter",
+        "as_strided_copy",
+        "_reshape_alias",
+        "_reshape_alias_copy",
+    )
+)
 _MOST_USERS = 64  # a result used more often than this keeps its own layout: the check stays linear
 
 
@@ -69,7 +81,7 @@ def settle(
     if node is None or node in model.setting.own_layout:
         return storage, Reason.LAYOUT
     # Laid out anew it begins where the operand does: offsets that name its bytes would not know.
-    if named and place.region.offset != result.region.offset:
+    if model.addressing.begins(storage.node) and place.region.offset != result.region.offset:
         return storage, Reason.LAYOUT
     if not _relay(model, node, old, item):
         return storage, Reason.LAYOUT
@@ -79,7 +91,7 @@ def settle(
 
 
 def _is_fussy(model: Model, place: Place, result: Place) -> bool:
-    """Return whether a view of another dtype would notice where the result lies.
+    """Return whether a view of another dtype would notice where the result lies, or who asks for strides.
 
     It asks for the last stride, of single elements too, and for an offset that its item size divides.
     """
@@ -87,12 +99,13 @@ def _is_fussy(model: Model, place: Place, result: Place) -> bool:
     if not item:
         return False
     moved = place.region.offset - result.region.offset
-    return place.value.stride() != result.value.stride() or not is_multiple(moved, item)
+    strides = zip(map(as_size, place.value.stride()), map(as_size, result.value.stride()), strict=True)
+    return not all(model.geometry.equal(a, b) for a, b in strides) or not is_multiple(moved, item)
 
 
 def is_multiple(nbytes: Size, item: int) -> bool:
     """Return whether a tensor may move by so many bytes where moves by whole items are asked for, or none."""
-    return item == 0 or (isinstance(nbytes, int) and nbytes % item == 0)
+    return item <= 1 or (isinstance(nbytes, int) and nbytes % item == 0)
 
 
 def may_be_padded(value: torch.Tensor) -> bool:
@@ -150,12 +163,12 @@ def _agrees(model: Model, user: Node, laid: dict[Node, Any], pending: list[Node]
     schema = schema_of(user.target)
     if user.target is torch.ops.aten.copy_.default:
         return user.args[0] not in laid
-    if schema.mutable or not schema.name.startswith(("aten::", "prims::")):
+    if schema.mutable or not schema.name.startswith(("aten::", "prims::")) or schema.name in _BY_STRIDES:
         return False
-    new, source = _run(model, user, laid)
-    if new is None:
+    result, source = _run(model, user, laid)
+    if source is None or (schema.meta_only and not _same_numbers(model, result, user.meta.get("val"))):
         return False
-    old = list(tensors(user.meta["val"]))
+    new, old = list(tensors(result)), list(tensors(user.meta.get("val")))
     if len(old) != len(new):
         return False
     if schema.name in _REGROUPING and not _keeps_bytes(laid, user, new[0]):
@@ -166,6 +179,8 @@ def _agrees(model: Model, user: Node, laid: dict[Node, Any], pending: list[Node]
         if was != now or not all(was):
             return not any(was) and not any(now) and all(map(_strides(model), new, old))
         return _lay(user, new, laid, pending)
+    if any(_torch.storage_key(t) in _keys(user) for t in old):
+        return False  # its schema hides that it aliases, and nobody would look at what uses it
     if all(map(_strides(model), new, old)):
         return True
     # What it returns is laid out anew as well, in place and functional.
@@ -199,6 +214,16 @@ def _is_wrapper(user: Node, laid: dict[Node, Any]) -> bool:
     return not (scatter.is_absolute(user) and any(base in laid for base in bases))
 
 
+def _same_numbers(model: Model, new: Any, old: Any) -> bool:
+    """Return whether an operator that asks for sizes, strides or offsets gets the same answer."""
+    if isinstance(new, list | tuple):
+        same_length = isinstance(old, list | tuple) and len(old) == len(new)
+        return same_length and all(_same_numbers(model, a, b) for a, b in zip(new, old, strict=True))
+    return isinstance(new, torch.Tensor) or (
+        old is not None and model.geometry.equal(as_size(new), as_size(old))
+    )
+
+
 def _keeps_bytes(laid: dict[Node, Any], user: Node, new: torch.Tensor) -> bool:
     """Return whether a regrouping of dimensions covers the bytes of its operand, or is a copy.
 
@@ -223,17 +248,14 @@ def _keys(user: Node) -> set[int | None]:
     return {_torch.storage_key(t) for n in user.all_input_nodes for t in tensors(n.meta.get("val"))}
 
 
-def _run(
-    model: Model, user: Node, laid: dict[Node, Any]
-) -> tuple[list[torch.Tensor] | None, set[int | None]]:
-    """Run a user on fake tensors with the new layouts; returns its tensors and its operands' storages."""
-    absolute = scatter.is_absolute(user) and user.args[0] in laid  # it would name other elements
-    if absolute or model.fake_mode is None:
-        return None, set()
+def _run(model: Model, user: Node, laid: dict[Node, Any]) -> tuple[Any, set[int | None] | None]:
+    """Run a user on fake tensors with the new layouts; returns its value and its operands' storages."""
+    if model.fake_mode is None:
+        return None, None
     args, kwargs = map_arg((user.args, user.kwargs), lambda n: laid.get(n, n.meta.get("val")))
     try:
         with _torch.expecting_refusal(), model.fake_mode, _torch.dispatching(), torch.no_grad():
             result = user.target(*args, **kwargs)  # type: ignore[operator]
     except Exception:  # noqa: BLE001  (any refusal means: this user needs the old layout)
-        return None, set()
-    return list(tensors(result)), {_torch.storage_key(t) for value in laid.values() for t in tensors(value)}
+        return None, None
+    return result, {_torch.storage_key(t) for value in laid.values() for t in tensors(value)}

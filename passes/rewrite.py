@@ -22,7 +22,7 @@ from .decision import Decision
 from .emit import Emitter
 from .errors import RewriteError
 from .place import Place, Storage
-from .schema import is_operator, schema_of, target_name
+from .schema import argument, is_operator, schema_of, target_name
 from .snapshot import Snapshot, leaves
 from .source import where
 
@@ -179,7 +179,8 @@ class Rewriter:
             return
         moved = self.moved(self.model.place(node)) if scatter.is_absolute(node) else 0
         if moved:
-            node.args = (*node.args[:3], self.emitter.plus(node, node.args[3], moved))
+            operand, size, stride, offset = (argument(node, n) for n in schema_of(node.target).names)
+            node.args, node.kwargs = (operand, size, stride, self.emitter.plus(node, offset, moved)), {}
         if not node.meta.get("unbacked_bindings"):
             node.meta["val"] = self.emitter.value(node)
             self.stale.update(node.users)
@@ -310,7 +311,7 @@ class Rewriter:
         operand: Any = node.args[1 if candidate.kind is Kind.COPY else 0]
         if candidate.kind is Kind.INDEX_PUT:
             # Inductor's unchecked form applies an accumulation twice when it is run node by node.
-            accumulates = len(node.args) > 3 and node.args[3] is not False
+            accumulates = argument(node, "accumulate") not in (None, False)
             unsafe = schema_of(node.target).name == "aten::_unsafe_index_put" and not accumulates
             target = _torch.unsafe_index_put_() if unsafe else aten.index_put_.default
             call = self.emitter.call(node, target, node.args, node.kwargs)
@@ -320,14 +321,15 @@ class Rewriter:
         self.replace(node, operand)
 
     def _write_view(self, node: Node, candidate: Candidate, operand: Node) -> None:
-        source, args = node.args[1], list(node.args[2:])
+        source, args = argument(node, "src"), list(node.args[2:])
+        kwargs = {k: v for k, v in node.kwargs.items() if k != "src"}
         if scatter.is_absolute(node):
             accepted = self.decision.accepted(candidate)
             place = candidate.operand if accepted else self.model.place(node)
             moved = self.moved(place)
             if moved:
-                args[2] = self.emitter.plus(node, args[2], moved)
-        kwargs = {k: v for k, v in node.kwargs.items() if k != "src"}
+                args = [argument(node, name) for name in ("size", "stride", "storage_offset")]
+                args, kwargs = [*args[:2], self.emitter.plus(node, args[2], moved)], {}
         view = self.emitter.view(node, scatter.view_of(node), (operand, *args), kwargs)
         copy = self.emitter.call(node, aten.copy_.default, (view, source))
         copy.meta["val"] = view.meta["val"]

@@ -89,7 +89,7 @@ def _slice(model: Model, node: Node, base: Region) -> Region | None:
         begin, count = first, len(range(first, last, step))
     else:
         # torch clamps symbolic bounds; the source has the slice's size after clamping.
-        source = model.place(node.args[1])
+        source = model.place(argument(node, "src"))
         begin = begin + size if isinstance(begin, int) and begin < 0 else begin
         if source is None or not isinstance(step, int) or len(source.region.sizes) != len(base.sizes):
             return None

@@ -21,8 +21,14 @@ _ALIAS_UNDECLARED = frozenset({"aten::_unsafe_view", "_c10d_functional::wait_ten
 
 _RETURNS_OPERAND = frozenset({"_c10d_functional::wait_tensor"})
 
-# Receives write into the tensors that they are given, and hand them on: their schemas say neither.
-_WRITES_UNDECLARED = frozenset({"_c10d_functional::irecv", "_c10d_functional::batch_p2p_ops"})
+# Receives write into the tensors that they are given, and hand them on: their schemas say neither. Copies
+# by strides read bytes of the storage that their operand need not show, and name them by an offset.
+_REACHING = frozenset(
+    {
+        *("_c10d_functional::irecv", "_c10d_functional::batch_p2p_ops"),
+        *("aten::as_strided_copy", "aten::_reshape_alias_copy"),
+    }
+)
 
 # Operators whose schema says "view" and that copy when the strides do not allow a view.
 _VIEW_OR_COPY = frozenset(
@@ -36,6 +42,7 @@ _META_ONLY = frozenset(
         *("aten::size", "aten::stride", "aten::numel", "aten::dim", "aten::storage_offset"),
         *("aten::empty_like", "aten::zeros_like", "aten::ones_like", "aten::full_like", "aten::rand_like"),
         *("aten::randn_like", "aten::randint_like", "aten::new_empty", "aten::new_zeros", "aten::new_ones"),
+        *("aten::is_contiguous", "aten::sym_is_contiguous", "aten::is_non_overlapping_and_dense"),
         *("aten::new_full", "aten::new_empty_strided", "aten::is_same_size"),
     }
 )
@@ -72,7 +79,7 @@ class OpSchema:
         write_only: mutable arguments that it overwrites whole and never reads (declared by users).
         unread: other arguments whose elements it never reads (declared by users).
         elementwise: whether it works element by element (declared by users).
-        hides_writes: whether it writes operands that its schema does not name.
+        hides_accesses: whether it writes operands, or reads bytes beside them, that its schema does not name.
     """
 
     name: str
@@ -89,7 +96,7 @@ class OpSchema:
     write_only: frozenset[str] = frozenset()
     unread: frozenset[str] = frozenset()
     elementwise: bool = False
-    hides_writes: bool = False
+    hides_accesses: bool = False
 
 
 def is_operator(target: Any) -> bool:
@@ -139,7 +146,7 @@ def _contract(op: Any, declared: Declaration | None) -> OpSchema:
         write_only=frozenset(declared.write_only),
         unread=frozenset(n for n in names if n not in mutable and not declared.reads_argument(n)),
         elementwise=declared.elementwise,
-        hides_writes=name in _WRITES_UNDECLARED,
+        hides_accesses=name in _REACHING,
     )
 
 

@@ -181,7 +181,7 @@ class _Walk:
         if schema.view or schema.view_or_copy:
             self._values[node] = self._view(node, given)
             return
-        if schema.hides_writes or any(
+        if schema.hides_accesses or any(
             isinstance(o, int) for name in schema.mutable for o in self._of(given.get(name))
         ):
             raise _NotUnderstoodError  # it writes an operand

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch.fx import GraphModule, Node
 
@@ -70,11 +71,26 @@ def test_an_operand_stays_at_the_offset_that_a_subgraph_names() -> None:
     assert "aten::clone.self" in moved_operand(4).clones
 
 
+@pytest.mark.parametrize("offset", [0, 4])
+@pytest.mark.parametrize("asked", [False, True])
+def test_an_operand_stays_at_the_offset_that_a_subgraph_asks_for(asked: bool, offset: int) -> None:
+    builder = GraphBuilder()
+    x = builder.placeholder(torch.arange(20))
+    part = builder.call(aten.slice.Tensor, builder.call(aten.neg.default, x), 0, offset, offset + 8)
+    copy = builder.call(aten.clone.default, part)
+    inner = GraphBuilder(builder.fake_mode)
+    operand = inner.operand(copy.meta["val"])
+    number = inner.call(aten.sym_storage_offset.default if asked else aten.sym_numel.default, operand)
+    body = inner.finished([inner.call(aten.add.Tensor, operand, number)])
+    report = held(builder, [region(builder, body, copy)])
+    assert report.reinplaced == ([] if asked and offset else ["aten::clone.self"])
+
+
 def test_an_operand_that_keeps_its_offset_may_join_another_buffer() -> None:
     assert moved_operand(0).reinplaced.count("aten::clone.self") >= 1
 
 
-def returned(*, absolute: bool) -> Report:
+def returned(*, absolute: bool = False, asked: bool = False, copied: bool = False) -> Report:
     """Return a part of something fresh, copied, from a subgraph; the caller reads its first element."""
     builder = GraphBuilder()
     x = builder.placeholder(torch.arange(8))
@@ -84,6 +100,11 @@ def returned(*, absolute: bool) -> Report:
     result = region(builder, inner.finished([copy]), x)
     if absolute:
         first = builder.call(aten.as_strided.default, result, [1], [1], 0)
+    elif copied:
+        first = builder.call(aten.as_strided_copy.default, result, [1], [1], 0)
+    elif asked:
+        number = builder.call(aten.sym_storage_offset.default, result)
+        first = builder.call(aten.add.Tensor, result, number)
     else:
         first = builder.call(aten.slice.Tensor, result, 0, 0, 1)
     return held(builder, [builder.call(aten.neg.default, first)])
@@ -91,6 +112,11 @@ def returned(*, absolute: bool) -> Report:
 
 def test_a_result_stays_at_the_offset_that_the_caller_names() -> None:
     assert returned(absolute=True).clones == ["aten::clone.self"]
+
+
+@pytest.mark.parametrize("how", ["asked", "copied"])
+def test_a_result_stays_at_the_offset_that_the_caller_goes_by(how: str) -> None:
+    assert "aten::clone.self" in returned(**{how: True}).clones
 
 
 def test_a_result_may_move_when_nobody_names_its_offset() -> None:
