@@ -244,13 +244,14 @@ def _copy(model: Model, node: Node) -> bool:
     result = model.fresh(node, node.meta["val"])
     if place is None or like is None or not isinstance(source, Node) or not isinstance(result, Place):
         return False
-    if model.addressing.begins(node) and as_size(like.value.storage_offset()) != 0:
+    stays = model.addressing.begins(node) and as_size(like.value.storage_offset()) != 0
+    if stays:
         # It begins where ``self`` does, and its fake value says otherwise: where its views lie is not known.
         result.storage.close(Reason.LAYOUT, node)
-        return False
     alike = model.geometry.same_layout(place.region, result.region) or place.storage.relaid
     if place.value.dtype == result.value.dtype and alike:
-        settled = relayout.settle(model, source, None, result)
+        fixed = (result.storage, Reason.LAYOUT)
+        settled = fixed if stays else relayout.settle(model, source, None, result)
         model.values[node] = relayout.value(model, node, settled[0], result)
         add(model, Kind.COPY, node, 1, (("aten::copy", "src"),), source, settled, (), ())
     else:
