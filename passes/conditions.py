@@ -123,6 +123,8 @@ def _spared(
     before: Node,
 ) -> bool:
     """Serve the readers by copies of what they read, made before a node, where that is less than a clone."""
+    if any(read in decision.served for read in hits):
+        return False  # a copy that is made later, and too late for this one
     made = snapshots(decision, candidate, hits, before)
     if made is None or sum(s.nbytes for s in made) >= _gain(decision, candidate, culprits):
         return False

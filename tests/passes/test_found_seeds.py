@@ -38,6 +38,9 @@ def _choices(text: str) -> list[int]:
         # such a scatter of a result that could be laid out like its operand
         "2 0 5 0 0 50 3 16 0 0 0 0 0 0 0 0 0 30 14 50 0 0 24 0 0 0 0 0 0 0 0 29 0 0 0 7 0 0 0 5 0 16 0 0 1"
         " 0 0 0 0 0 0 0 0 0 0",
+        # an old value that was copied before a real write, and overwritten earlier
+        "5 1 0 0 0 30 4 0 0 0 5 6 0 0 1 7 50 2 0 0 0 0 0 0 54 0 0 0 0 2 2 0 0 16 15 0 1 2 0 0 0 0 0 34 15 0 0 13"
+        " 0 0 40 16 0 0 0 0 1 3 0 0 0 0 0 16 0 0 0 6 0 3 0 0 35 5 16 41 95 1 3 4 0 2 11 26 10 0 0 0 80 52 78 0 0 0",
     ],
 )
 def test_a_small_graph_that_was_wrong_once_is_right(choices: str) -> None:
