@@ -79,7 +79,7 @@ def switch(text: str) -> bool:
 
 OPTIONS = (
     Option("report", "print what was reinplaced and cloned, test by test", check=switch),
-    Option("json", "write the same as JSON to PATH", "PATH"),
+    Option("json", "write the same, and each graph before and after, as JSON to PATH", "PATH"),
     Option("pass", "the pass under test: inductor, exact or package.module:attribute", "NAME", pass_name),
     Option(
         "backend", "how captured tests compile: inductor, or graph (no code generation)", "NAME", backend_name
@@ -97,6 +97,21 @@ class Settings:
     pass_name: str | None = None
     backend: str | None = None
     disable: bool = False
+
+    @property
+    def paths(self) -> dict[str, Path]:
+        """The files that are to be written, by the options that name them."""
+        return {} if self.json is None else {"--reinplace-json": self.json}
+
+    @property
+    def reports(self) -> bool:
+        """Whether a report is wanted, which is on every test that compiles."""
+        return self.report or bool(self.paths)
+
+    @property
+    def pictured(self) -> bool:
+        """Whether a report is wanted that shows the graphs themselves."""
+        return self.json is not None
 
 
 def add_options(parser: pytest.Parser) -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from . import item_capture, json_report, marker, options, record
+from . import item_capture, marker, options, record
 from .fixtures import assert_clones, assert_reinplaced, reinplace
 from .item_capture import SETTINGS, settings_of
+from .reports import target
 
 __all__ = ["assert_clones", "assert_reinplaced", "reinplace"]
 
@@ -36,8 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
             raise pytest.UsageError(str(error)) from None
     if hasattr(config, "workerinput"):
         return
-    if settings.json is not None:
-        json_report.prepare(settings.json)
+    target.prepare(settings.paths)
     config.stash[_RECORDS] = record.Records()
     config.pluginmanager.register(config.stash[_RECORDS], "reinplace-records")
 
@@ -87,8 +87,9 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Keep the verdict of a captured test readable: torch logs hundreds of empty records in a compile."""
+    """Send pictures along; keep verdicts readable: torch logs hundreds of empty records in a compile."""
     report = yield
+    item_capture.illustrate(item, report)
     if item_capture.running(item) is not None:
         report.sections = record.without_trace_log(report.sections)
     return report
@@ -103,7 +104,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Write the JSON file; workers of xdist have none to write."""
+    """Write the files, of what is known by then; workers of xdist have none to write."""
     config, settings = session.config, settings_of(session.config)
-    if settings.json is not None and _RECORDS in config.stash and not config.option.collectonly:
-        json_report.write(settings.json, config.stash[_RECORDS].sorted(), settings)
+    if settings.paths and _RECORDS in config.stash and not config.option.collectonly:
+        from .reports import files
+
+        files.write_all(config.stash[_RECORDS].sorted(), settings)

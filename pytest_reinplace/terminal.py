@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from . import wording
-from .record import Record, total
+from .counts import total
+from .record import Record
 
 _LARGEST = 10
 
@@ -21,9 +22,8 @@ def summarize(terminal: pytest.TerminalReporter, records: list[Record]) -> None:
         for line in _remarks(record):
             terminal.line(f"    {line}", yellow=True)
     if len(records) > 1:
-        terminal.line(
-            f"total of {wording.plural(len(records), 'test')}: {_counts(total(records))}", bold=True
-        )
+        counts = _counts(total(record.counts() for record in records))
+        terminal.line(f"total of {wording.plural(len(records), 'test')}: {counts}", bold=True)
     _largest(terminal, records)
 
 

@@ -1,0 +1,55 @@
+"""A file that a report is written to."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+
+def prepare(paths: Mapping[str, Path]) -> None:
+    """Make sure before the first test that files can be written at the end.
+
+    Args:
+        paths: the files by the options that name them.
+
+    Raises:
+        pytest.UsageError: one cannot, or two are the same; says which and why.
+    """
+    seen: dict[str, str] = {}
+    for option, path in paths.items():
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.is_dir():
+                raise IsADirectoryError("it is a directory")
+            if path.exists() and not os.access(path, os.W_OK):
+                raise PermissionError("it is write-protected")
+            with tempfile.TemporaryFile(dir=path.parent):
+                pass
+        except (OSError, ValueError) as error:
+            raise pytest.UsageError(f"{option}: cannot write {path}: {error}") from None
+        other = seen.setdefault(os.path.realpath(path), option)
+        if other != option:
+            raise pytest.UsageError(f"{option}: {path} is what {other} writes already")
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file as a whole: a reader sees the old one or the new one, never half of it."""
+    path = Path(os.path.realpath(path))  # a link stays one
+    if path.exists() and not path.is_file():  # a device, a pipe: there is nothing to replace
+        path.write_text(text, encoding="utf-8")
+        return
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".reinplace-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
