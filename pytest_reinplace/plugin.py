@@ -99,8 +99,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     """Print the report."""
     if settings_of(config).report and _RECORDS in config.stash:
         from . import terminal
+        from .reports import files
 
         terminal.summarize(terminalreporter, config.stash[_RECORDS].sorted())
+        for command in files.github_commands(config.stash[_RECORDS].sorted(), settings_of(config)):
+            terminalreporter.line(command)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

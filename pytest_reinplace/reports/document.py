@@ -35,8 +35,19 @@ def document(records: Iterable[Record], pass_name: str | None, backend: str | No
             record.nodeid: {"outcome": record.outcome, **record.counts(), "graphs": list(record.graphs)}
             for record in ordered
         },
+        "reasons": _sentences(ordered),
         "total": {"tests": len(ordered), **total(record.counts() for record in ordered)},
     }
+
+
+def _sentences(records: Iterable[Record]) -> dict[str, str]:
+    """Return a sentence for each reason that is given."""
+    found = sorted({clone["reason"] for record in records for clone in record.clones if clone["reason"]})
+    if not found:
+        return {}
+    from ..passes import Reason
+
+    return {name: Reason(name).sentence for name in found}
 
 
 def as_json(report: dict[str, Any]) -> str:

@@ -37,11 +37,18 @@ def prepare(paths: Mapping[str, Path]) -> None:
             raise pytest.UsageError(f"{option}: {path} is what {other} writes already")
 
 
-def write(path: Path, text: str) -> None:
-    """Write a file as a whole: a reader sees the old one or the new one, never half of it."""
+def write(path: Path, text: str, *, append: bool = False) -> None:
+    """Write a file as a whole: a reader sees the old one or the new one, never half of it.
+
+    Args:
+        path: the file; a device or a pipe is written to as it is.
+        text: its content.
+        append: whether what the file holds already stays before it.
+    """
     path = Path(os.path.realpath(path))  # a link stays one
-    if path.exists() and not path.is_file():  # a device, a pipe: there is nothing to replace
-        path.write_text(text, encoding="utf-8")
+    if append or (path.exists() and not path.is_file()):  # a device has nothing to replace
+        with path.open("a", encoding="utf-8", newline="\n") as file:
+            file.write(text)
         return
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".reinplace-")
     try:

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-FILES = ("json",)
+FILES = ("json", "markdown")
 
 TESTS = """
 import torch
