@@ -7,6 +7,8 @@ import operator
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from .operators import V1, V2, op_of
+
 if TYPE_CHECKING:
     from torch.fx import Node
 
@@ -40,7 +42,11 @@ def lines_of(nodes: Mapping[str, Node]) -> list[Line]:
         nodes: the nodes of a graph by the names that are shown, in order.
     """
     names = {node: name for name, node in nodes.items()}
-    return [Line(name, shortened(_text(name, node, names))) for name, node in nodes.items()]
+    found = []
+    for name, node in nodes.items():
+        told = _told(node, names)
+        found.append(Line(name, shortened(_text(name, node, names), MOST_CHARACTERS - len(told)) + told))
+    return found
 
 
 def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
@@ -91,6 +97,16 @@ def _text(name: str, node: Node, names: Mapping[Node, str]) -> str:
     return f"{head} = {_call(node, names)}"
 
 
+def _told(node: Node, names: Mapping[Node, str]) -> str:
+    """Return what a wrapper was told that will be carried out later: it still looks functional then."""
+    told = node.meta.get("only_clone_these_tensors")
+    if told is None or op_of(node) not in (V1, V2):
+        return ""
+    bases: Any = node.kwargs.get("_all_bases", ())
+    clones = [_argument(bases[i], names) if isinstance(i, int) else str(i) for i in told]
+    return shortened(f"  # clones {', '.join(clones)}" if clones else "  # in place", MOST_CHARACTERS // 2)
+
+
 def _call(node: Node, names: Mapping[Node, str]) -> str:
     if node.target is operator.getitem:
         return f"{_argument(node.args[0], names)}[{_argument(node.args[1], names)}]"
@@ -122,6 +138,8 @@ def _argument(value: Any, names: Mapping[Node, str]) -> str:
         return f"{{{', '.join(f'{key!r}: {_argument(item, names)}' for key, item in value.items())}}}"
     if isinstance(value, slice):
         return ":".join("" if part is None else _argument(part, names) for part in _parts(value))
+    if callable(value) and callable(getattr(value, "name", None)):
+        return str(value)  # an operator
     return shortened(" ".join(repr(value).split()))
 
 

@@ -10,7 +10,6 @@ import pytest
 from . import item_capture, marker, options, record
 from .fixtures import assert_clones, assert_reinplaced, reinplace
 from .item_capture import SETTINGS, settings_of
-from .reports import target
 
 __all__ = ["assert_clones", "assert_reinplaced", "reinplace"]
 
@@ -37,7 +36,10 @@ def pytest_configure(config: pytest.Config) -> None:
             raise pytest.UsageError(str(error)) from None
     if hasattr(config, "workerinput"):
         return
-    target.prepare(settings.paths)
+    if settings.paths:
+        from .reports import target
+
+        target.prepare(settings.paths)
     config.stash[_RECORDS] = record.Records()
     config.pluginmanager.register(config.stash[_RECORDS], "reinplace-records")
 

@@ -11,6 +11,7 @@ from . import target
 from .annotation import commands
 from .document import as_json, document
 from .markdown import markdown
+from .source_link import SourceLinks
 
 
 def write_all(records: list[Record], settings: Settings) -> None:
@@ -20,6 +21,10 @@ def write_all(records: list[Record], settings: Settings) -> None:
         target.write(settings.json, as_json(report))
     if settings.markdown is not None:
         target.write(settings.markdown, markdown(report), append=_is_summary(settings.markdown))
+    if settings.html is not None:
+        from .page import page
+
+        target.write(settings.html, page(report, SourceLinks(Path.cwd(), settings.html.parent)))
 
 
 def github_commands(records: list[Record], settings: Settings) -> list[str]:

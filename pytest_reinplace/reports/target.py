@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from .template import missing
+
 
 def prepare(paths: Mapping[str, Path]) -> None:
     """Make sure before the first test that files can be written at the end.
@@ -18,8 +20,12 @@ def prepare(paths: Mapping[str, Path]) -> None:
         paths: the files by the options that name them.
 
     Raises:
-        pytest.UsageError: one cannot, or two are the same; says which and why.
+        pytest.UsageError: one cannot, or two are the same, or a package is missing; says which and why.
     """
+    if "--reinplace-html" in paths and (absent := missing()):
+        raise pytest.UsageError(
+            f"--reinplace-html: needs {' and '.join(absent)}: pip install 'pytest-reinplace[html]'"
+        )
     seen: dict[str, str] = {}
     for option, path in paths.items():
         try:

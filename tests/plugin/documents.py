@@ -49,7 +49,8 @@ def outcome(label: str = "aten::index_put.self", **given: Any) -> dict[str, Any]
 
 
 def in_place(label: str = "mylib::write.out", **given: Any) -> dict[str, Any]:
-    return outcome(label, reinplaced=True, reason=None, blockers=[], hint="", node="write", **given)
+    made = outcome(label, reinplaced=True, reason=None, blockers=[], hint="", node="write")
+    return made | given
 
 
 def picture(lines: int = 6, clone: str = "index_put", reader: str = "sum_1") -> dict[str, Any]:

@@ -86,3 +86,20 @@ def test_a_graph_of_100_000_nodes_is_drawn_in_seconds() -> None:
         assert len(lines) == MOST_LINES + 1
         assert lines[-1].text == f"… {100_002 - MOST_LINES} lines left out"
     assert picture.memory.nodes == 100_002
+
+
+def test_a_wrapper_says_what_it_was_told() -> None:
+    graph = torch.fx.Graph()
+    a, b = graph.placeholder("a"), graph.placeholder("b")
+    hop = torch.ops.higher_order.auto_functionalized_v2
+    call = graph.call_function(hop, (torch.ops.aten.add_.Tensor,), {"_all_bases": [a, b]})
+    graph.output(call)
+    expected = "auto_functionalized_v2 = auto_functionalized_v2(aten.add_.Tensor, _all_bases=[a, b])"
+    assert texts(graph)[2] == expected
+    call.meta["only_clone_these_tensors"] = [1]
+    assert texts(graph)[2] == f"{expected}  # clones b"
+    call.meta["only_clone_these_tensors"] = []
+    assert texts(graph)[2] == f"{expected}  # in place"
+    call.kwargs = {"_all_bases": [a] * 500}
+    assert texts(graph)[2].endswith("…  # in place")
+    assert len(texts(graph)[2]) == MOST_CHARACTERS

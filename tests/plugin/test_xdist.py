@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-FILES = ("json", "markdown")
+FILES = ("json", "markdown", "html")
 
 TESTS = """
 import torch
