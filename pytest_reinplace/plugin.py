@@ -14,6 +14,7 @@ from .item_capture import SETTINGS, settings_of
 __all__ = ["assert_clones", "assert_reinplaced", "reinplace"]
 
 _RECORDS = pytest.StashKey[record.Records]()
+_FAILURES = pytest.StashKey[list[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -98,7 +99,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Print the report."""
+    """Print the report, and which files could not be written after all."""
+    for failure in config.stash.get(_FAILURES, []):
+        terminalreporter.line(f"ERROR: {failure}", red=True)
     if settings_of(config).report and _RECORDS in config.stash:
         from . import terminal
         from .reports import files
@@ -114,4 +117,6 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if settings.paths and _RECORDS in config.stash and not config.option.collectonly:
         from .reports import files
 
-        files.write_all(config.stash[_RECORDS].sorted(), settings)
+        failures = config.stash[_FAILURES] = files.write_all(config.stash[_RECORDS].sorted(), settings)
+        if failures and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.INTERNAL_ERROR

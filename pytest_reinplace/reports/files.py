@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from ..options import Settings
 from ..record import Record
@@ -14,17 +16,32 @@ from .markdown import markdown
 from .source_link import SourceLinks
 
 
-def write_all(records: list[Record], settings: Settings) -> None:
-    """Write every report that was asked for."""
-    report = document(records, settings.pass_name, settings.backend)
-    if settings.json is not None:
-        target.write(settings.json, as_json(report))
-    if settings.markdown is not None:
-        target.write(settings.markdown, markdown(report), append=_is_summary(settings.markdown))
-    if settings.html is not None:
-        from .page import page
+def write_all(records: list[Record], settings: Settings) -> list[str]:
+    """Write every report that was asked for; return what could not be written, and why.
 
-        target.write(settings.html, page(report, SourceLinks(Path.cwd(), settings.html.parent)))
+    One that fails, for a disk is full or a folder gone, takes no other along.
+    """
+    report = document(records, settings.pass_name, settings.backend)
+    failures = []
+    for option, path in settings.paths.items():
+        try:
+            target.write(path, _TEXTS[option](report, path), append=_is_summary(path))
+        except OSError as error:
+            failures.append(f"{option}: cannot write {path}: {error}")
+    return failures
+
+
+def _html(report: dict[str, Any], path: Path) -> str:
+    from .page import page
+
+    return page(report, SourceLinks(Path.cwd(), path.parent))
+
+
+_TEXTS: dict[str, Callable[[dict[str, Any], Path], str]] = {
+    "--reinplace-json": lambda report, path: as_json(report),
+    "--reinplace-markdown": lambda report, path: markdown(report),
+    "--reinplace-html": _html,
+}
 
 
 def github_commands(records: list[Record], settings: Settings) -> list[str]:

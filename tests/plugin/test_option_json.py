@@ -137,3 +137,13 @@ def test_nothing_is_drawn_where_no_file_shows_it(compiling: pytest.Pytester) -> 
         """
     )
     compiling.runpytest_inprocess("--reinplace-report").assert_outcomes(passed=1)
+
+
+def test_a_file_that_cannot_be_written_in_the_end_takes_no_other_along(compiling: pytest.Pytester) -> None:
+    gone = "\n\ndef test_gone():\n    import shutil\n    shutil.rmtree('folder')\n"
+    compiling.makepyfile(test_it=TESTS.replace("assert False", "") + gone)
+    result = compiling.runpytest_inprocess("--reinplace-json=folder/out.json", "--reinplace-markdown=out.md")
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines(["ERROR: --reinplace-json: cannot write *folder/out.json: *", "*3 passed*"])
+    assert result.ret == pytest.ExitCode.INTERNAL_ERROR
+    assert "test&#95;clones" in (compiling.path / "out.md").read_text()
