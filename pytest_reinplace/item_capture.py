@@ -26,6 +26,7 @@ PROPERTY = "reinplace"
 # The attribute of a report that brings the pictures of these graphs: JUnit's file has no use for them.
 PICTURES = "reinplace_pictures"
 _PICTURES = pytest.StashKey[str]()
+_RUNNING = pytest.StashKey[pytest.Item]()
 FIXTURES = frozenset({"reinplace", "assert_reinplaced", "assert_clones"})
 DISABLED = "--reinplace-disable: nothing is captured, so the pass would not be exercised"
 
@@ -75,6 +76,7 @@ def begin(item: pytest.Item) -> Capture:
     except PassError as error:
         raise pytest.UsageError(str(error)) from None
     item.stash[_CAPTURE] = capture.__enter__()
+    item.config.stash[_RUNNING] = item
     return capture
 
 
@@ -89,6 +91,13 @@ def end(item: pytest.Item) -> None:
     if capture is not None:
         del item.stash[_CAPTURE]
         capture.__exit__(None, None, None)
+
+
+def end_interrupted(config: pytest.Config) -> None:
+    """Stop the capture of a test whose teardown was never reached: pytest skips it after Ctrl-C."""
+    item = config.stash.get(_RUNNING, None)
+    if item is not None:
+        end(item)
 
 
 def hand_on(item: pytest.Item) -> None:

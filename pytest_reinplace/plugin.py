@@ -111,6 +111,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
             terminalreporter.line(command)
 
 
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Leave torch as it was."""
+    item_capture.end_interrupted(config)
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Write the files, of what is known by then; workers of xdist have none to write."""
     config, settings = session.config, settings_of(session.config)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -123,6 +124,7 @@ def test_an_interrupted_session_writes_what_is_known(compiling: pytest.Pytester)
     assert result.ret == pytest.ExitCode.INTERRUPTED
     data = json.loads((compiling.path / "out.json").read_text())
     assert list(data["tests"]) == ["test_it.py::test_clones", "test_it.py::test_fails"]
+    assert sys.modules["torch._inductor.compile_fx"].compile_fx.__module__ == "torch._inductor.compile_fx"
 
 
 def test_nothing_is_drawn_where_no_file_shows_it(compiling: pytest.Pytester) -> None:
