@@ -175,6 +175,14 @@ def is_compiled(fn: Any) -> bool:
     return hasattr(fn, "_torchdynamo_orig_callable") or hasattr(fn, "_orig_mod")
 
 
+def size_hint(size: Any) -> int:
+    """Return a size as a number: of a symbolic one the value it had when it was traced, else 0."""
+    if isinstance(size, int):
+        return size
+    hint = size.node.hint if size.node.has_hint() else None
+    return int(hint) if hint is not None else 0
+
+
 def allocations(profile: Any) -> Iterator[int]:
     """Yield the bytes of each CPU allocation (positive) and release (negative), in time order."""
     allocation = private("torch._C._profiler", "_EventType").Allocation

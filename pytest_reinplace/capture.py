@@ -33,6 +33,7 @@ class Capture:
         pass_name: ``"inductor"``, ``"exact"`` or ``"package.module:attribute"``.
         backend: ``"inductor"``, or ``"graph"`` to run the rewritten graph without generating code.
         folder: where modules of passes are looked for, after ``sys.path``.
+        pictured: whether each graph is drawn for a page.
 
     Raises:
         pass_under_test.PassError: there is no such pass.
@@ -40,12 +41,18 @@ class Capture:
     """
 
     def __init__(
-        self, pass_name: str = "inductor", backend: str = "inductor", folder: Path | None = None
+        self,
+        pass_name: str = "inductor",
+        backend: str = "inductor",
+        folder: Path | None = None,
+        *,
+        pictured: bool = False,
     ) -> None:
         if backend not in BACKENDS:
             raise ValueError(f"expected backend to be one of {', '.join(BACKENDS)}, got {backend!r}")
         self.pass_under_test = pass_under_test.find(pass_name, folder)
         self.backend = backend
+        self.pictured = pictured
         self.graphs: list[CapturedGraph] = []
         self._stack = contextlib.ExitStack()
         self._active = self._triton = False
@@ -148,7 +155,7 @@ class Capture:
     def _stage(self, gm: Any, name: str, run: Callable[[], Any]) -> Any:
         post_grad = self._post_grad.get(id(gm))
         if post_grad is None:
-            post_grad = self._post_grad[id(gm)] = PostGrad(self.pass_under_test, gm)
+            post_grad = self._post_grad[id(gm)] = PostGrad(self.pass_under_test, gm, pictured=self.pictured)
         result = post_grad.stage(name, run)
         if post_grad.is_done:
             del self._post_grad[id(gm)]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .passes import Report
+    from .picture import Picture
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -22,6 +23,7 @@ class CapturedGraph:
         after: the rewritten graph as text.
         pass_name: the pass under test.
         backend: ``"inductor"`` or ``"graph"``; empty for a pass that was applied by hand.
+        picture: what a page shows of it; ``None`` where no page was asked for.
     """
 
     id: str
@@ -32,9 +34,10 @@ class CapturedGraph:
     after: str = ""
     pass_name: str = ""
     backend: str = ""
+    picture: Picture | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the graph's report as JSON-ready data, without the texts."""
+        """Return the graph's report as JSON-ready data, without the texts and the picture."""
         return {
             **self.report.to_dict(),
             "graph": self.id,

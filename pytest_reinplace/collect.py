@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from .entry import SUFFIX, Entry, EntryError, load
+from .item_capture import attach, settings_of
 
 if TYPE_CHECKING:
     from _pytest._code.code import ExceptionInfo, TerminalRepr
@@ -78,9 +78,9 @@ class EntryItem(pytest.Item):
 
         pass_name = self._option("pass", "exact")
         backend = self._option("backend", preset.backend)
-        verdict = run(self.entry, preset, pass_name, backend, self.config.rootpath)
-        graphs = [graph.to_dict() for graph in verdict.graphs]
-        self.user_properties.append(("reinplace", json.dumps(graphs)))
+        pictured = settings_of(self.config).pictured
+        verdict = run(self.entry, preset, pass_name, backend, self.config.rootpath, pictured=pictured)
+        attach(self, verdict.graphs)
         if verdict.problems():
             raise EntryFailure(verdict)
 

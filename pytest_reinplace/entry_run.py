@@ -21,8 +21,10 @@ class BuilderError(Exception):
     """An entry cannot be run: its builder is missing, is called wrongly or returns no program."""
 
 
-def run(entry: Entry, preset: Preset, pass_name: str, backend: str, rootdir: Path) -> EntryVerdict:
-    """Build, run eagerly, compile, run and compare one entry.
+def run(
+    entry: Entry, preset: Preset, pass_name: str, backend: str, rootdir: Path, *, pictured: bool = False
+) -> EntryVerdict:
+    """Build, run eagerly, compile, run and compare one entry; ``pictured`` draws its graphs for a page.
 
     Raises:
         BuilderError: the builder is wrong.
@@ -36,7 +38,8 @@ def run(entry: Entry, preset: Preset, pass_name: str, backend: str, rootdir: Pat
     with importable(entry.path.parent, rootdir), triton_cpu.working():
         pair = twin(build(entry, preset))
         eager = pair.after_eager(_call(pair.eager.fn, pair.eager, entry))
-        with _options(entry), Capture(pass_name=pass_name, backend=backend) as capture:
+        compiling = Capture(pass_name=pass_name, backend=backend, pictured=pictured)
+        with _options(entry), compiling as capture:
             fn = torch.compile(pair.program.fn, fullgraph=entry.fullgraph, dynamic=entry.dynamic or None)
             compiled = pair.after_compiled(_call(fn, pair.program, entry))
     found = tuple(differences(eager, compiled, preset.tolerance))

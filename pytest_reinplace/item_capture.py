@@ -9,16 +9,24 @@ from typing import TYPE_CHECKING
 import pytest
 
 from . import marker
+from .counts import counts_of
 from .options import Settings
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from .capture import Capture
+    from .captured import CapturedGraph
 
 SETTINGS = pytest.StashKey[Settings]()
 _CAPTURE = pytest.StashKey["Capture"]()
 
-# The name under which a test's graphs travel with its report, from xdist workers as well.
+# The name under which a test's graphs travel with its report, from xdist workers and into JUnit's file.
 PROPERTY = "reinplace"
+# The attribute of a report that brings the pictures of these graphs: JUnit's file has no use for them.
+PICTURES = "reinplace_pictures"
+_PICTURES = pytest.StashKey[str]()
+_RUNNING = pytest.StashKey[pytest.Item]()
 FIXTURES = frozenset({"reinplace", "assert_reinplaced", "assert_clones"})
 DISABLED = "--reinplace-disable: nothing is captured, so the pass would not be exercised"
 
@@ -43,7 +51,7 @@ def is_wanted(item: pytest.Item) -> bool:
     settings = settings_of(item.config)
     if settings.disable or not isinstance(item, pytest.Function):
         return False
-    return is_asked(item) or ("torch" in sys.modules and (settings.report or settings.json is not None))
+    return is_asked(item) or ("torch" in sys.modules and settings.reports)
 
 
 def begin(item: pytest.Item) -> Capture:
@@ -63,10 +71,12 @@ def begin(item: pytest.Item) -> Capture:
             pass_name=marked.pass_ or settings.pass_name or "inductor",
             backend=marked.backend or settings.backend or "inductor",
             folder=item.config.rootpath,
+            pictured=settings.pictured,
         )
     except PassError as error:
         raise pytest.UsageError(str(error)) from None
     item.stash[_CAPTURE] = capture.__enter__()
+    item.config.stash[_RUNNING] = item
     return capture
 
 
@@ -83,12 +93,36 @@ def end(item: pytest.Item) -> None:
         capture.__exit__(None, None, None)
 
 
+def end_interrupted(config: pytest.Config) -> None:
+    """Stop the capture of a test whose teardown was never reached: pytest skips it after Ctrl-C."""
+    item = config.stash.get(_RUNNING, None)
+    if item is not None:
+        end(item)
+
+
 def hand_on(item: pytest.Item) -> None:
     """Put what was captured on the test's report."""
     capture = running(item)
     if capture is not None and (capture.graphs or is_asked(item)):
-        data = [graph.to_dict() for graph in capture.graphs]
-        item.user_properties.append((PROPERTY, json.dumps(data, sort_keys=True)))
+        attach(item, capture.graphs)
+
+
+def attach(item: pytest.Item, graphs: Iterable[CapturedGraph]) -> None:
+    """Put graphs on the report that pytest will make of a test: numbers and outcomes, pictures apart."""
+    data = [graph.to_dict() for graph in graphs]
+    for name, count in counts_of(data).items():
+        item.user_properties.append((f"{PROPERTY}_{name}", count))
+    item.user_properties.append((PROPERTY, json.dumps(data, sort_keys=True)))
+    if settings_of(item.config).pictured:
+        pictures = [graph.picture.to_dict() if graph.picture else None for graph in graphs]
+        item.stash[_PICTURES] = json.dumps(pictures, sort_keys=True)
+
+
+def illustrate(item: pytest.Item, report: pytest.TestReport) -> None:
+    """Hand the pictures of a test over to its report; pytest-xdist takes any attribute along."""
+    if report.when == "call" and _PICTURES in item.stash:
+        setattr(report, PICTURES, item.stash[_PICTURES])
+        del item.stash[_PICTURES]
 
 
 def origin(capture: Capture) -> str:

@@ -79,7 +79,9 @@ def switch(text: str) -> bool:
 
 OPTIONS = (
     Option("report", "print what was reinplaced and cloned, test by test", check=switch),
-    Option("json", "write the same as JSON to PATH", "PATH"),
+    Option("json", "write the same, and each graph before and after, as JSON to PATH", "PATH"),
+    Option("markdown", "write the same as Markdown to PATH, for a comment or $GITHUB_STEP_SUMMARY", "PATH"),
+    Option("html", "write the same, and each graph before and after, as one HTML page to PATH", "PATH"),
     Option("pass", "the pass under test: inductor, exact or package.module:attribute", "NAME", pass_name),
     Option(
         "backend", "how captured tests compile: inductor, or graph (no code generation)", "NAME", backend_name
@@ -94,9 +96,31 @@ class Settings:
 
     report: bool = False
     json: Path | None = None
+    markdown: Path | None = None
+    html: Path | None = None
     pass_name: str | None = None
     backend: str | None = None
     disable: bool = False
+
+    @property
+    def paths(self) -> dict[str, Path]:
+        """The files that are to be written, by the options that name them."""
+        given = {
+            "--reinplace-json": self.json,
+            "--reinplace-markdown": self.markdown,
+            "--reinplace-html": self.html,
+        }
+        return {option: path for option, path in given.items() if path is not None}
+
+    @property
+    def reports(self) -> bool:
+        """Whether a report is wanted, which is on every test that compiles."""
+        return self.report or bool(self.paths)
+
+    @property
+    def pictured(self) -> bool:
+        """Whether a report is wanted that shows the graphs themselves."""
+        return self.json is not None or self.html is not None
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -120,10 +144,15 @@ def resolve(config: pytest.Config, environment: Mapping[str, str] = os.environ) 
     values = {option.dest: _value(option, config, environment) for option in OPTIONS}
     for dest, value in values.items():
         setattr(config.option, dest, value)
-    path = values["reinplace_json"]
+
+    def path(dest: str) -> Path | None:
+        return None if values[dest] is None else Path(values[dest])
+
     return Settings(
         report=bool(values["reinplace_report"]),
-        json=None if path is None else Path(path),
+        json=path("reinplace_json"),
+        markdown=path("reinplace_markdown"),
+        html=path("reinplace_html"),
         pass_name=values["reinplace_pass"],
         backend=values["reinplace_backend"],
         disable=bool(values["reinplace_disable"]),

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from . import item_capture, json_report, marker, options, record
+from . import item_capture, marker, options, record
 from .fixtures import assert_clones, assert_reinplaced, reinplace
 from .item_capture import SETTINGS, settings_of
 
 __all__ = ["assert_clones", "assert_reinplaced", "reinplace"]
 
 _RECORDS = pytest.StashKey[record.Records]()
+_FAILURES = pytest.StashKey[list[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -36,8 +37,10 @@ def pytest_configure(config: pytest.Config) -> None:
             raise pytest.UsageError(str(error)) from None
     if hasattr(config, "workerinput"):
         return
-    if settings.json is not None:
-        json_report.prepare(settings.json)
+    if settings.paths:
+        from .reports import target
+
+        target.prepare(settings.paths)
     config.stash[_RECORDS] = record.Records()
     config.pluginmanager.register(config.stash[_RECORDS], "reinplace-records")
 
@@ -87,23 +90,38 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Keep the verdict of a captured test readable: torch logs hundreds of empty records in a compile."""
+    """Send pictures along; keep verdicts readable: torch logs hundreds of empty records in a compile."""
     report = yield
+    item_capture.illustrate(item, report)
     if item_capture.running(item) is not None:
         report.sections = record.without_trace_log(report.sections)
     return report
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Print the report."""
+    """Print the report, and which files could not be written after all."""
+    for failure in config.stash.get(_FAILURES, []):
+        terminalreporter.line(f"ERROR: {failure}", red=True)
     if settings_of(config).report and _RECORDS in config.stash:
         from . import terminal
+        from .reports import files
 
         terminal.summarize(terminalreporter, config.stash[_RECORDS].sorted())
+        for command in files.github_commands(config.stash[_RECORDS].sorted(), settings_of(config)):
+            terminalreporter.line(command)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Leave torch as it was."""
+    item_capture.end_interrupted(config)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Write the JSON file; workers of xdist have none to write."""
+    """Write the files, of what is known by then; workers of xdist have none to write."""
     config, settings = session.config, settings_of(session.config)
-    if settings.json is not None and _RECORDS in config.stash and not config.option.collectonly:
-        json_report.write(settings.json, config.stash[_RECORDS].sorted(), settings)
+    if settings.paths and _RECORDS in config.stash and not config.option.collectonly:
+        from .reports import files
+
+        failures = config.stash[_FAILURES] = files.write_all(config.stash[_RECORDS].sorted(), settings)
+        if failures and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.INTERNAL_ERROR

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -9,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from .before import Before
 from .captured import CapturedGraph
 from .judge import Judgement, judge
+from .picture import Picture, copied
 
 if TYPE_CHECKING:
-    from torch.fx import GraphModule
+    from torch.fx import GraphModule, Node
 
     from .pass_under_test import PassUnderTest
     from .passes import Report
@@ -28,10 +30,14 @@ class PostGrad:
     Args:
         under_test: the pass.
         gm: the graph, in Inductor's hands.
+        pictured: whether it is drawn for a page.
     """
 
-    def __init__(self, under_test: PassUnderTest, gm: GraphModule) -> None:
+    def __init__(self, under_test: PassUnderTest, gm: GraphModule, *, pictured: bool = False) -> None:
         self.is_done = False
+        self._pictured = pictured
+        self._nodes: dict[str, Node] = {}
+        self._picture: Picture | None = None
         self._under_test = under_test
         self._gm = gm
         self._before: Before | None = None
@@ -62,17 +68,19 @@ class PostGrad:
             problem=self._problem,
             before=self._text or (self._before.text if self._before else ""),
             after=self._after,
+            picture=self._picture,
         )
 
     def _users_pass(self, run: Callable[[], Any]) -> Any:
         """Run custom post-grad passes. One of them may be ours, or may do the reinplacing itself."""
         from .passes import observe
 
-        text = str(self._gm.graph)
+        text, nodes = str(self._gm.graph), self._copied()
         if not self._under_test.is_exact:
             self._look()
 
         def note(report: Report, graph: Any) -> None:
+            self._nodes = nodes
             self._note(report, text)
 
         with observe(note):
@@ -85,7 +93,7 @@ class PostGrad:
         if self._under_test.is_exact:
             from .passes import ReinplacePass
 
-            text = str(self._gm.graph)
+            text, self._nodes = str(self._gm.graph), self._copied()
             self._note(ReinplacePass().apply(self._gm.graph), text)
             return None
         self._look()
@@ -100,6 +108,7 @@ class PostGrad:
 
         try:
             self._before, self._problem = Before.of(self._gm, lowered=True), ""
+            self._nodes = self._copied()
         except GraphError as error:
             if self._before is None:
                 self._problem = str(error)
@@ -119,7 +128,26 @@ class PostGrad:
             except Exception as error:  # noqa: BLE001  (looking on must not break the user's compilation)
                 self._problem = _failed("comparing it with the functional graph", error)
         self._after = str(self._gm.graph)
+        self._draw()
         self.is_done = True
+
+    def _copied(self) -> dict[str, Node]:
+        """Return the nodes as they are now, when they will be drawn."""
+        if self._pictured:
+            with contextlib.suppress(Exception):  # as in _draw
+                return copied(self._gm.graph)
+        return {}
+
+    def _draw(self) -> None:
+        """Draw the graph. What cannot be drawn is reported without a picture: a compilation goes on."""
+        report = self._own
+        if report is None and self._judgement is not None:
+            report = self._judgement.report
+        if not self._nodes or report is None:
+            return
+        with contextlib.suppress(Exception):
+            self._picture = Picture.of(self._nodes, self._gm.graph, report)
+        self._nodes = {}
 
 
 def _failed(what: str, error: Exception) -> str:

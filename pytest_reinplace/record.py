@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from .item_capture import PROPERTY
+from .counts import counts_of
+from .item_capture import PICTURES, PROPERTY
 
 _TRACE = re.compile(r"DEBUG\s+torch\.__trace:\S+\s*$")
 
@@ -21,7 +22,7 @@ class Record:
     Args:
         nodeid: its id.
         outcome: ``"passed"``, ``"failed"`` or ``"skipped"``.
-        graphs: one mapping per compiled graph, as ``CapturedGraph.to_dict`` gives it.
+        graphs: one mapping per compiled graph, as ``CapturedGraph.to_dict`` gives it, with its ``picture``.
     """
 
     nodeid: str
@@ -34,7 +35,10 @@ class Record:
         found = [value for name, value in report.user_properties if name == PROPERTY]
         if not found:
             return None
-        return cls(report.nodeid, report.outcome, tuple(json.loads(str(found[-1]))))
+        graphs, drawn = json.loads(str(found[-1])), json.loads(getattr(report, PICTURES, "[]"))
+        pictures = drawn if len(drawn) == len(graphs) else [None] * len(graphs)
+        both = zip(graphs, pictures, strict=True)
+        return cls(report.nodeid, report.outcome, tuple({**graph, "picture": one} for graph, one in both))
 
     @property
     def outcomes(self) -> list[dict[str, Any]]:
@@ -48,14 +52,7 @@ class Record:
 
     def counts(self) -> dict[str, int]:
         """Return the numbers that a summary shows."""
-        clones = self.clones
-        return {
-            "graphs": len(self.graphs),
-            "candidates": len(self.outcomes),
-            "reinplaced": len(self.outcomes) - len(clones),
-            "cloned": len(clones),
-            "clone_bytes": sum(outcome["nbytes"] for outcome in clones),
-        }
+        return counts_of(self.graphs)
 
 
 class Records:
@@ -73,15 +70,6 @@ class Records:
     def sorted(self) -> list[Record]:
         """Return the records by test id, whatever the order of running was."""
         return [self._by_id[nodeid] for nodeid in sorted(self._by_id)]
-
-
-def total(records: list[Record]) -> dict[str, int]:
-    """Return the numbers of several tests added up."""
-    sums = dict.fromkeys(("graphs", "candidates", "reinplaced", "cloned", "clone_bytes"), 0)
-    for record in records:
-        for name, count in record.counts().items():
-            sums[name] += count
-    return sums
 
 
 def without_trace_log(sections: list[tuple[str, str]]) -> list[tuple[str, str]]:

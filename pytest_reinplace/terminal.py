@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from . import wording
-from .record import Record, total
+from .counts import total
+from .record import Record
+from .reports.printable import printable
 
 _LARGEST = 10
+_WIDTH = 2000
 
 
 def summarize(terminal: pytest.TerminalReporter, records: list[Record]) -> None:
@@ -17,13 +20,12 @@ def summarize(terminal: pytest.TerminalReporter, records: list[Record]) -> None:
         terminal.line("no test was captured: none ran torch.compile")
         return
     for record in records:
-        terminal.line(f"{record.nodeid}: {_counts(record.counts())}")
+        terminal.line(f"{printable(record.nodeid, _WIDTH)}: {_counts(record.counts())}")
         for line in _remarks(record):
-            terminal.line(f"    {line}", yellow=True)
+            terminal.line(f"    {printable(line, _WIDTH)}", yellow=True)
     if len(records) > 1:
-        terminal.line(
-            f"total of {wording.plural(len(records), 'test')}: {_counts(total(records))}", bold=True
-        )
+        counts = _counts(total(record.counts() for record in records))
+        terminal.line(f"total of {wording.plural(len(records), 'test')}: {counts}", bold=True)
     _largest(terminal, records)
 
 
@@ -58,7 +60,7 @@ def _largest(terminal: pytest.TerminalReporter, records: list[Record]) -> None:
     terminal.line(f"{what}, largest first:", bold=True)
     for nodeid, clone in found[:_LARGEST]:
         first, *more = wording.clone_lines(Outcome.from_dict(clone))
-        terminal.line(f"  {first}")
+        terminal.line(f"  {printable(first, _WIDTH)}")
         for line in more:
-            terminal.line(f"  {line}")
-        terminal.line(f"    in {nodeid}", light=True)
+            terminal.line(f"  {printable(line, _WIDTH)}")
+        terminal.line(f"    in {printable(nodeid, _WIDTH)}", light=True)

@@ -11,6 +11,7 @@ from . import _torch, call, pass_under_test
 from .before import Before
 from .captured import CapturedGraph
 from .judge import Judgement, judge
+from .picture import Picture, copied
 
 if TYPE_CHECKING:
     from torch.fx import GraphModule
@@ -78,6 +79,7 @@ class Workbench:
         elif my_pass is not None:
             under_test = pass_under_test.of(my_pass)
         text = str(gm.graph)
+        nodes = copied(gm.graph) if self._capture.pictured else {}
         judgement = _applied(under_test, gm)
         graph_id = f"[apply {self._applied}]"
         self._applied += 1
@@ -90,6 +92,7 @@ class Workbench:
                 before=text,
                 after=str(gm.graph),
                 pass_name=under_test.name,
+                picture=Picture.of(nodes, gm.graph, report) if nodes else None,
             )
         )
         return report

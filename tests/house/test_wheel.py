@@ -15,6 +15,9 @@ from .checkout import PACKAGES, ROOT, modules, python
 # What is built from: the rest of a checkout (environments, caches, .git) has no part in it.
 _SOURCES = [*PACKAGES, "pyproject.toml", "README.md", "LICENSE"]
 
+# What modules read that lies beside them.
+_DATA = ("*.yaml", "*.json", "*.jinja", "*.css", "*.js")
+
 
 def _build(hook: str, source: Path, into: Path) -> Path:
     """Build with the setuptools that is installed here: no network, no isolated environment."""
@@ -49,8 +52,8 @@ def _metadata(wheel: zipfile.ZipFile, name: str) -> str:
 def test_every_module_and_entry_is_in_it_and_nothing_else(wheel: zipfile.ZipFile) -> None:
     expected = {"pytest_reinplace/py.typed": "pytest_reinplace/py.typed"}
     for folder, package in PACKAGES.items():
-        entries = sorted((ROOT / folder).rglob("*.yaml"))
-        for path in [*modules(folder), *entries]:
+        data = [path for kind in _DATA for path in sorted((ROOT / folder).rglob(kind))]
+        for path in [*modules(folder), *data]:
             inside = package.replace(".", "/") + "/" + path.relative_to(ROOT / folder).as_posix()
             expected[inside] = path.relative_to(ROOT).as_posix()
     packed = {name for name in wheel.namelist() if ".dist-info/" not in name}

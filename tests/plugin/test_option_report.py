@@ -88,3 +88,21 @@ def test_it_imports_no_torch_for_tests_that_do_not_and_no_inductor(pytester: pyt
     )
     result = pytester.runpytest_subprocess("--reinplace-report", "-p", "no:hypothesispytest")
     result.assert_outcomes(passed=3)
+
+
+def test_what_steers_a_terminal_is_shown_and_not_obeyed(compiling: pytest.Pytester) -> None:
+    compiling.makepyfile(
+        """
+        import torch
+
+        def test_odd(reinplace):
+            code = "def fn(x):\\n    y = x * 2\\n    return y.index_put((first,), torch.ones(1)), y.sum()"
+            names = {"torch": torch, "first": torch.tensor([0])}
+            exec(compile(code, "\\x1b[31m<b>.py", "exec"), names)
+            reinplace.run(names["fn"], torch.ones(8))
+        """
+    )
+    result = compiling.runpytest_inprocess("--reinplace-report")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["  aten::index_put.self at *x1b[[]31m<b>.py:3: 32 B,*"])
+    result.stdout.no_fnmatch_line("*\x1b[[]31m<b>*")

@@ -1,0 +1,87 @@
+"""The clones of a report, the largest first."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from ..wording import plural
+
+_MOST_BLOCKERS = 3
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Clone:
+    """One clone, and where it is.
+
+    Args:
+        test: the id of the test.
+        graph: the position of its graph in the test.
+        outcome: the position of its outcome in the graph.
+        data: the outcome as the document has it.
+        sentence: why it was cloned.
+    """
+
+    test: str
+    graph: int
+    outcome: int
+    data: Mapping[str, Any]
+    sentence: str
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that it holds."""
+        return int(self.data["nbytes"])
+
+    @property
+    def source(self) -> str:
+        """The user's line, ``"file:line"``, empty where it is not known."""
+        return self.data["source"] or ""
+
+    @property
+    def blockers(self) -> str:
+        """What holds it back, the nearest three; empty where nothing does."""
+        found = self.data["blockers"]
+        texts = [
+            f"{b['node']} ({b['op']})" + (f" at {b['source']}" if b["source"] else "")
+            for b in found[:_MOST_BLOCKERS]
+        ]
+        left = len(found) - len(texts)
+        return ", ".join(texts) + (f" and {left} more" if left else "")
+
+
+def clones_of(report: Mapping[str, Any]) -> list[Clone]:
+    """Return all clones of a document; of two of one size the one that the document has first."""
+    found = [
+        Clone(test, i, j, outcome, report["reasons"].get(outcome["reason"], "for an unknown reason"))
+        for test, data in sorted(report["tests"].items())
+        for i, graph in enumerate(data["graphs"])
+        for j, outcome in enumerate(graph["outcomes"])
+        if not outcome["reinplaced"]
+    ]
+    return sorted(found, key=lambda clone: -clone.nbytes)
+
+
+def location(source: str) -> tuple[str, int] | None:
+    """Return file and line of ``"file:line"``, ``None`` for any other text."""
+    file, _, line = source.rpartition(":")
+    return (file, int(line)) if file and line.isascii() and line.isdigit() else None
+
+
+def title_of(shown: int, count: int) -> str:
+    """Return the heading of a list of clones that shows so many of them."""
+    return "All clones" if shown == count else f"The {shown} largest of {plural(count, 'clone')}"
+
+
+def remarks_of(report: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return what is to be said of graphs that were not judged or not written rightly, with its test."""
+    found = []
+    for test, data in sorted(report["tests"].items()):
+        for graph in data["graphs"]:
+            if graph["problem"]:
+                found.append((test, f"{graph['graph']} could not be judged: {graph['problem']}"))
+            if graph["suspicious"]:
+                labels = ", ".join(graph["suspicious"])
+                found.append((test, f"{graph['graph']} may compute something else: {labels}"))
+    return found

@@ -1,0 +1,62 @@
+"""The document that every report is made of, which ``--reinplace-json`` writes as it is."""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from .. import _torch
+from ..counts import total
+from ..record import Record
+
+# Raised when a key changes its meaning or goes; new keys may come without that.
+SCHEMA = 1
+
+
+def document(records: Iterable[Record], pass_name: str | None, backend: str | None) -> dict[str, Any]:
+    """Return the content: the same for a serial run and any number of workers.
+
+    ``report.schema.json`` beside this module describes it.
+
+    Args:
+        records: one for each test that was captured.
+        pass_name: the pass given by option, ``None`` where none was; each graph names its own.
+        backend: the backend given by option, as the pass.
+    """
+    ordered = sorted(records, key=lambda record: record.nodeid)
+    return {
+        "schema": SCHEMA,
+        "versions": {name: _torch.version(name) for name in ("pytest-reinplace", "torch", "triton")},
+        "pass": pass_name,
+        "backend": backend,
+        "tests": {
+            record.nodeid: {"outcome": record.outcome, **record.counts(), "graphs": list(record.graphs)}
+            for record in ordered
+        },
+        "reasons": _sentences(ordered),
+        "total": {"tests": len(ordered), **total(record.counts() for record in ordered)},
+    }
+
+
+def _sentences(records: Iterable[Record]) -> dict[str, str]:
+    """Return a sentence for each reason that is given."""
+    found = sorted({clone["reason"] for record in records for clone in record.clones if clone["reason"]})
+    if not found:
+        return {}
+    from ..passes import Reason
+
+    return {name: Reason(name).sentence for name in found}
+
+
+def as_json(report: dict[str, Any]) -> str:
+    """Return the file: sorted keys, ASCII only, so that it is the same bytes wherever it is written."""
+    return json.dumps(report, indent=1, sort_keys=True) + "\n"
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of the document."""
+    text = importlib.resources.files(__package__).joinpath("report.schema.json").read_text("utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found

@@ -1,0 +1,58 @@
+"""The files of a session: which report goes where."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ..options import Settings
+from ..record import Record
+from . import target
+from .annotation import commands
+from .document import as_json, document
+from .markdown import markdown
+from .source_link import SourceLinks
+
+
+def write_all(records: list[Record], settings: Settings) -> list[str]:
+    """Write every report that was asked for; return what could not be written, and why.
+
+    One that fails, for a disk is full or a folder gone, takes no other along.
+    """
+    report = document(records, settings.pass_name, settings.backend)
+    failures = []
+    for option, path in settings.paths.items():
+        try:
+            target.write(path, _TEXTS[option](report, path), append=_is_summary(path))
+        except OSError as error:
+            failures.append(f"{option}: cannot write {path}: {error}")
+    return failures
+
+
+def _html(report: dict[str, Any], path: Path) -> str:
+    from .page import page
+
+    return page(report, SourceLinks(Path.cwd(), path.parent))
+
+
+_TEXTS: dict[str, Callable[[dict[str, Any], Path], str]] = {
+    "--reinplace-json": lambda report, path: as_json(report),
+    "--reinplace-markdown": lambda report, path: markdown(report),
+    "--reinplace-html": _html,
+}
+
+
+def github_commands(records: list[Record], settings: Settings) -> list[str]:
+    """Return what GitHub makes annotations of; nothing outside a workflow."""
+    if os.environ.get("GITHUB_ACTIONS") != "true":
+        return []
+    report = document(records, settings.pass_name, settings.backend)
+    return commands(report, os.getcwd(), os.environ.get("GITHUB_WORKSPACE") or os.getcwd())
+
+
+def _is_summary(path: Path) -> bool:
+    """Return whether a file is the one in which all commands of a workflow's step leave their summaries."""
+    summary = os.environ.get("GITHUB_STEP_SUMMARY")
+    return bool(summary) and os.path.realpath(path) == os.path.realpath(str(summary))

@@ -1,0 +1,37 @@
+"""The templates of the page, and the packages that they need."""
+
+from __future__ import annotations
+
+import importlib.resources
+import importlib.util
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+# Installed by the extra `html`.
+_PACKAGES = ("jinja2", "pygments")
+
+
+def missing() -> list[str]:
+    """Return the packages that the page needs and that are not installed."""
+    return [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
+
+
+def text_of(name: str) -> str:
+    """Return a file that lies beside this module."""
+    return importlib.resources.files(__package__).joinpath(name).read_text("utf-8")
+
+
+def environment() -> Environment:
+    """Return the templates: every value is escaped, and one that is missing is an error."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    return Environment(
+        loader=FunctionLoader(text_of),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=False,
+    )

@@ -1,0 +1,180 @@
+"""The page in a browser: it renders, filters, sorts, is reached by keyboard, and the console stays empty."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_reinplace.reports.page import page
+from pytest_reinplace.reports.source_link import SourceLinks
+
+from .documents import graph, hostile, in_place, outcome, picture, report
+
+playwright = pytest.importorskip("playwright.sync_api")
+pytest.importorskip("jinja2")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
+
+# How much darker or lighter a text is than the nearest ground below it, as WCAG counts.
+CONTRAST = """
+(selector) => {
+  const numbers = (colour) => colour.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => {
+    const part = (v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+    return 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b);
+  };
+  const ground = (e) => {
+    for (; e; e = e.parentElement) {
+      const found = numbers(getComputedStyle(e).backgroundColor);
+      if (found.length < 4 || found[3] > 0) return found;
+    }
+    return matchMedia("(prefers-color-scheme: dark)").matches ? [0, 0, 0] : [255, 255, 255];
+  };
+  return [...document.querySelectorAll(selector)].map((e) => {
+    const two = [light(numbers(getComputedStyle(e).color)), light(ground(e))].sort((a, b) => a - b);
+    return (two[1] + 0.05) / (two[0] + 0.05);
+  });
+}
+"""
+
+TEXTS = ["p", "td", "th", "a", "code", "dd", "dt", "summary", ".l", ".l > i", ".l span", ".why", ".why b"]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as p:
+        found = p.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+class Tab:
+    """A page that is shown, and all that it said to the console, loaded or popped up."""
+
+    def __init__(self, browser: Any, folder: Path, document: dict[str, Any], scheme: str = "light") -> None:
+        path = folder / "page.html"
+        path.write_text(page(document, SourceLinks(folder, folder)))
+        self.said: list[str] = []
+        self.tab = browser.new_page(color_scheme=scheme, viewport={"width": 1000, "height": 700})
+        self.tab.on("console", lambda message: self.said.append(message.text))
+        self.tab.on("pageerror", lambda error: self.said.append(str(error)))
+        self.tab.on("dialog", lambda dialog: (self.said.append(dialog.message), dialog.dismiss()))
+        self.tab.on("request", lambda request: self.said.append(request.url))
+        self.tab.goto(path.as_uri())
+        assert self.said.pop(0) == path.as_uri()
+
+    def visible(self, selector: str) -> list[str]:
+        return [e.inner_text() for e in self.tab.locator(selector).all() if e.is_visible()]
+
+    def focused(self) -> str:
+        return str(self.tab.evaluate("document.activeElement.id || document.activeElement.textContent"))
+
+
+def several() -> dict[str, Any]:
+    """Return three tests: a large clone, a small one in a failed test, and none."""
+    tests = {
+        "test_a.py::large": [graph(outcome(nbytes=4096), in_place(node="mul"), picture=picture())],
+        "test_b.py::small": [graph(outcome("mylib::scale.x", nbytes=512), picture=picture())],
+        "test_c.py::none": [graph(in_place(), picture=picture())],
+    }
+    made = report(tests)
+    made["tests"]["test_b.py::small"]["outcome"] = "failed"
+    return made
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_everything_can_be_read(browser: Any, tmp_path: Path, scheme: str) -> None:
+    shown = Tab(browser, tmp_path, several(), scheme)
+    shown.tab.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    for selector in TEXTS:
+        ratios = shown.tab.evaluate(CONTRAST, selector)
+        assert ratios, selector
+        assert min(ratios) >= 4.5, selector
+    assert shown.tab.locator("svg.chart").first.bounding_box()["height"] > 100
+    assert shown.tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert shown.said == []
+
+
+def test_it_filters(browser: Any, tmp_path: Path) -> None:
+    shown = Tab(browser, tmp_path, several())
+    assert shown.visible("#count") == ["3 tests, 2 clones, 3 graphs shown"]
+    shown.tab.get_by_label("Filter").fill("SCALE test_b")
+    assert shown.visible("#count") == ["0 tests, 1 clones, 1 graphs shown"]
+    assert shown.visible("tr[data-kind=clone] td:first-child") == ["mylib::scale.x"]
+    shown.tab.get_by_label("Filter").fill("")
+    shown.tab.get_by_label("Show").select_option("clones")
+    assert shown.visible("tr[data-kind=test] td:first-child") == ["test_a.py::large", "test_b.py::small"]
+    shown.tab.get_by_label("Show").select_option("failed")
+    assert shown.visible("#count") == ["1 tests, 1 clones, 1 graphs shown"]
+    assert shown.said == []
+
+
+def test_it_sorts_by_keyboard(browser: Any, tmp_path: Path) -> None:
+    shown = Tab(browser, tmp_path, several())
+    head = shown.tab.get_by_role("button", name="bytes").first
+    head.focus()
+    first = "tr[data-kind=clone] td:first-child"
+    assert shown.visible(first) == ["aten::index_put.self", "mylib::scale.x"]
+    shown.tab.keyboard.press("Enter")
+    assert shown.visible(first) == ["mylib::scale.x", "aten::index_put.self"]
+    assert shown.tab.locator("th[aria-sort=ascending]").count() == 1
+    shown.tab.keyboard.press("Space")
+    assert shown.visible(first) == ["aten::index_put.self", "mylib::scale.x"]
+    assert shown.tab.locator("th[aria-sort=descending]").inner_text().startswith("bytes")
+    shown.tab.get_by_role("button", name="where").click()
+    assert shown.tab.locator("th[aria-sort]").count() == 1
+    assert shown.said == []
+
+
+def test_a_clone_is_followed_to_what_holds_it_back_by_keyboard(browser: Any, tmp_path: Path) -> None:
+    shown = Tab(browser, tmp_path, several())
+    shown.tab.keyboard.press("Tab")
+    assert shown.focused() == "to the graphs"
+    for expected in ("filter", "only"):
+        shown.tab.keyboard.press("Tab")
+        assert shown.focused() == expected
+    shown.tab.get_by_role("link", name="mylib::scale.x").first.focus()
+    shown.tab.keyboard.press("Enter")
+    shown.tab.wait_for_function("document.activeElement.matches('.l.clone')")
+    assert shown.tab.locator("details[open]").count() == 1
+    shown.tab.keyboard.press("Tab")
+    assert shown.focused() == "sum_1"
+    shown.tab.keyboard.press("Enter")
+    shown.tab.wait_for_function("document.activeElement.matches('.l.blocker')")
+    assert shown.visible("details[open] .l.blocker") != []
+    assert shown.said == []
+
+
+def test_a_link_opens_what_is_closed_every_time(browser: Any, tmp_path: Path) -> None:
+    shown = Tab(browser, tmp_path, several())
+    link = shown.tab.get_by_role("link", name="mylib::scale.x").first
+    for _ in range(2):  # the second time the address does not change
+        link.click()
+        shown.tab.wait_for_function("document.activeElement.matches('.l.clone')")
+        shown.tab.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = false; })")
+    assert shown.said == []
+
+
+def test_hostile_names_do_nothing(browser: Any, tmp_path: Path) -> None:
+    shown = Tab(browser, tmp_path, hostile())
+    shown.tab.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    shown.tab.get_by_label("Filter").fill("<script>")
+    assert shown.visible("#count") == ["1 tests, 1 clones, 1 graphs shown"]
+    assert shown.tab.locator("script").count() == 1
+    assert shown.tab.locator("img").count() == 0
+    assert shown.said == []
+
+
+def test_without_script_everything_is_there(browser: Any, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(page(several(), SourceLinks(tmp_path, None)))
+    tab = browser.new_context(java_script_enabled=False).new_page()
+    tab.goto(path.as_uri())
+    assert not tab.locator("#bar").is_visible()
+    assert tab.locator("tr[data-kind=test]").count() == 3
+    tab.locator("summary").first.click()
+    assert tab.locator("details[open] .l.clone").first.is_visible()
