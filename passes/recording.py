@@ -52,17 +52,20 @@ def add(
     storage, obstacle = result
     is_whole = write_only and hole is None
     if not is_whole:
-        handed_on = obstacle is None and (write_only or _hands_on(kind, node))
         # Only a result that could take its operand's place has coordinates to look for its bytes in.
-        into = storage if handed_on else None
+        hands_on = obstacle is None and (write_only or _hands_on(kind, node))
         busy = until not in (None, model.order[node])
-        model.add_read(node, place, until, hole=hole, into=into, in_flight=busy)
+        model.add_read(node, place, until, hole, storage if hands_on else None, in_flight=busy)
     size = model.nbytes(place.region)
     candidate = Candidate(
         *(len(model.candidates), kind, node, model.order[node], slot, labels),
         *(operand, place, storage, writes, others),
-        *(0 if is_whole or allocates else size, size if allocates else 0),
-        *(is_whole, allocates, used, obstacle),
+        nbytes=0 if is_whole or allocates else size,
+        fresh=size if allocates else 0,
+        write_only=is_whole,
+        allocates=allocates,
+        used=used,
+        obstacle=obstacle,
     )
     model.candidates.append(candidate)
     model.candidates_of[node].append(candidate)
