@@ -186,3 +186,40 @@ def test_an_old_value_that_was_kept_is_not_what_lies_there() -> None:
     rewritten_gm = copy.deepcopy(gm)
     reinplace(rewritten_gm)
     assert_equivalent(gm, rewritten_gm, build.inputs)
+
+
+def overwritten_later(part: slice) -> Callable[..., Tensor]:
+    def program(x: Tensor, y: Tensor, rows: Tensor, other: Tensor) -> Tensor:
+        new = aten.index_put.default(x, [rows], y)
+        read = new[part]
+        x.copy_(other)
+        return read.exp()
+
+    return program
+
+
+def test_a_small_reader_is_given_a_copy_before_the_input_is_overwritten() -> None:
+    report, gm = rewritten(overwritten_later(slice(2, 3)), x(), y(), ROWS, x() * 3)
+    assert [(o.label, o.added, o.nbytes) for o in report.outcomes if not o.reinplaced] == [
+        ("aten::exp.self", True, 16)
+    ]
+    order = targets(gm)
+    assert order.index("aten.index_put_.default") < order.index("aten.clone.default")
+    assert order.index("aten.clone.default") < order.index("aten.copy_.default")
+
+
+def test_a_reader_of_all_that_is_overwritten_later_is_not() -> None:
+    report, gm = rewritten(overwritten_later(slice(None)), x(), y(), ROWS, x() * 3)
+    assert "aten::index_put.self" in report.clones and "aten.index_put_.default" not in targets(gm)
+
+
+def test_a_write_before_the_copy_is_made_is_held_back_by_its_reader() -> None:
+    def program(x: Tensor, y: Tensor, rows: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
+        new = aten.index_put.default(x, [rows], y)
+        read = new[2:3]
+        newer = aten.index_put.default(new, [rows + 1], y)
+        total = newer.sum()
+        x.copy_(other)
+        return read.exp(), total
+
+    rewritten(program, x(), y(), ROWS, x() * 3)

@@ -188,3 +188,26 @@ def test_a_write_of_a_part_is_no_copy() -> None:
     reinplace(rewritten)
     assert any(n.target is aten.copy_.default for n in rewritten.graph.nodes)
     assert copied_bytes(rewritten, gm) == 0
+
+
+def put_rows(start: int) -> Build:
+    def build(b: GraphBuilder, x: Node) -> list[Node]:
+        index = b.call(aten.arange.start_step, 4, 6, 1, dtype=torch.int64, device=torch.device("cpu"))
+        source = b.call(aten.slice.Tensor, x, 0, start, start + 2)
+        return [b.call(aten.sum.default, b.call(aten.put.default, x, index, source))]
+
+    return build
+
+
+@pytest.mark.parametrize("start", [4, 0])
+def test_what_other_indices_would_change_is_not_legal_by_luck(start: int) -> None:
+    # With start 4 the elements are put back where they were, but no compiler can know that.
+    assert least(put_rows(start)) == BYTES
+
+
+def test_what_is_put_back_whatever_it_holds_is_legal() -> None:
+    def build(b: GraphBuilder, x: Node) -> list[Node]:
+        source = b.call(aten.slice.Tensor, x, 0, 4, 6)
+        return [b.call(aten.sum.default, b.call(aten.slice_scatter.default, x, source, 0, 4, 6))]
+
+    assert least(build) == 0
