@@ -41,9 +41,11 @@ class Beside:
                 reasons = {outcome.reason for outcome in analyze(graph.gm).outcomes}
                 self.same_node[name] += Reason.SAME_NODE in reasons
         if all(verdict.problem is None for verdict in verdicts.values()):
-            best = min(verdict.least for verdict in verdicts.values())
+            # Less than what is legal for all contents is right for these numbers only.
+            best = next(iter(verdicts.values())).least
             for name, verdict in verdicts.items():
-                self.common[name].add(seed, dataclasses.replace(verdict, least=best))
+                after = max(verdict.after, best)
+                self.common[name].add(seed, dataclasses.replace(verdict, least=best, after=after))
 
     def extend(self, other: Beside) -> None:
         """Count the graphs of another comparison of the same passes, too."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -23,13 +23,17 @@ _ANEW = (aten.neg.default, aten.add.Tensor, aten.mul.Tensor)
 def variations(gm: GraphModule, inputs: Sequence[Any]) -> Iterator[tuple[GraphModule, list[Any]]]:
     """Yield graphs of the same form with other contents, as far as they run.
 
-    The numbers in inputs and attributes are others. Indices, which graphs make by ``arange``, come in
-    reverse, or name the first rows, or others after or before the ones that they name. So a row that is
-    put back where it was, or an index that names what no later reader asks for, does not count as a rule.
+    The numbers in inputs and attributes are others: the bits of integers are flipped and all else negated,
+    or they count up from somewhere, so that indices among them name rows one after the other. Indices that
+    the graph makes, by ``arange``, come in reverse, or name the first rows, or others after or before the
+    ones that they name. So a row that is put back where it was, or an index that names what no later reader
+    asks for, does not count as a rule.
     """
-    contents = _others(gm, inputs)
-    for moved in (_reversed, _first, *(functools.partial(_shifted, by) for by in _SHIFTS)):
-        varied, values = copy.deepcopy(gm), cloned(contents)
+    contents = _others(gm, inputs, (_flip, _count))
+    moves = (_reversed, _first, *(functools.partial(_shifted, by) for by in _SHIFTS))
+    counted = (_others(gm, inputs, (functools.partial(_count, start=start), _flip)) for start in range(4))
+    for given, moved in (*((contents, m) for m in moves), *((given, _reversed) for given in counted)):
+        varied, values = copy.deepcopy(gm), cloned(given)
         for name, value in zip(attributes(gm), values[len(inputs) :], strict=True):
             _set(varied, name, value)
         changed = [_move(node, moved) for node in varied.graph.nodes]
@@ -64,11 +68,8 @@ def _set(gm: GraphModule, name: str, value: Any) -> None:
         setattr(module, attribute, value)
 
 
-def _others(gm: GraphModule, inputs: Sequence[Any]) -> list[Any]:
-    """Return other inputs and attributes: all bits of integers flipped, and all else negated, where it runs.
-
-    Indices that are given come to name the first rows, one after the other.
-    """
+def _others(gm: GraphModule, inputs: Sequence[Any], changes: Sequence[Callable[..., None]]) -> list[Any]:
+    """Return other inputs and attributes, each after the first change with which the graph still runs."""
     values = cloned([*inputs, *attributes(gm).values()])
     seen: set[int] = set()
     for tensor in values:
@@ -78,7 +79,7 @@ def _others(gm: GraphModule, inputs: Sequence[Any]) -> list[Any]:
         whole = stored_bytes(tensor)
         whole = whole[: whole.numel() // tensor.element_size() * tensor.element_size()].view(tensor.dtype)
         as_given = whole.clone()
-        for change in (_flip, _count):
+        for change in changes:
             change(whole)
             if _runs(gm, values):
                 break
@@ -93,8 +94,8 @@ def _flip(whole: torch.Tensor) -> None:
         whole.bitwise_not_()
 
 
-def _count(whole: torch.Tensor) -> None:
-    whole.copy_(torch.arange(whole.numel(), device=whole.device))
+def _count(whole: torch.Tensor, start: int = 0) -> None:
+    whole.copy_(torch.arange(start, start + whole.numel(), device=whole.device))
 
 
 def _reversed(start: int, end: int, step: int) -> tuple[int, int, int]:
