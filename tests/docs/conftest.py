@@ -13,6 +13,8 @@ _WITHOUT = "-p no:hypothesispytest -p no:benchmark -p no:anyio -p no:xdist -p no
 @pytest.fixture(scope="session")
 def warm() -> None:
     """Compile once outside: pytester forgets what a run inside it imports, and torch cannot bear that."""
+    import contextlib
+
     import torch
     import torch.distributed
 
@@ -20,6 +22,8 @@ def warm() -> None:
 
     from ..plugin.programs import keep, read_row
 
+    with contextlib.suppress(ImportError):
+        import triton.language  # noqa: F401
     for name in ("inductor", "exact"):
         with Capture(name, "graph"):
             torch.compile(keep)(torch.ones(4))

@@ -15,12 +15,14 @@ import textwrap
 from pathlib import Path
 
 import pytest
+import yaml
 
 from pytest_reinplace.passes import Reason
 
 from .page import DOCS, Block, Step, blocks, is_run, name, pages, steps
 
 _UPDATE = os.environ.get("UPDATE_DOCS") == "1"
+_TAKEN_ON = "2.13."  # the names of nodes, and what Inductor misses, are those of this torch
 _REPORT = "reinplace-report.json"
 _WHY = DOCS / "why-cloned"
 _LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
@@ -71,24 +73,31 @@ def test_what_a_page_says_happens(project: pytest.Pytester, path: Path) -> None:
         if step.prints is None:
             assert result.ret == 0, f"{name(path)}:{step.file.line} fails:\n{result.stdout.str()}"
             continue
+        if result.ret == 0 and not torch.__version__.startswith(_TAKEN_ON):
+            continue
         assert result.ret == 1, f"{name(path)}:{step.file.line} should fail:\n{result.stdout.str()}"
         printed.append((step.prints, _printed(result)))
-    if path.parent == _WHY and path.stem != "index":
+    if path.parent == _WHY and path.stem != "index" and len(printed) == 1:
         assert path.stem in reasons[0], f"the first program of {name(path)} gives {reasons[0]}"
     if _UPDATE:
         for block, came in reversed(printed):
             text = text[: block.span[0]] + came + text[block.span[1] :]
         path.write_text(text)
-    else:
+    elif torch.__version__.startswith(_TAKEN_ON):
         assert [came for _, came in printed] == [block.text for block, _ in printed]
 
 
 @every_page
-def test_python_parses_and_links_lead_somewhere(path: Path) -> None:
+def test_code_parses_and_links_lead_somewhere(path: Path) -> None:
     text = path.read_text()
-    for block in blocks(text):
+    found = list(blocks(text))
+    for block in found:
         if block.language == "python":
             ast.parse(block.text, f"{name(path)}:{block.line}")
+        elif block.language == "yaml":
+            assert yaml.safe_load(block.text), f"{name(path)}:{block.line} is empty"
+    for block in found:
+        text = text.replace(block.text, "")
     missing = [link for link in _LINK.findall(text) if not (path.parent / link).exists()]
     assert missing == []
 
@@ -106,6 +115,12 @@ def test_a_reason_has_a_page(reason: Reason) -> None:
 def test_no_page_is_about_a_reason_that_does_not_exist() -> None:
     names = {path.stem for path in _WHY.glob("*.md")} - {"index"}
     assert names == {reason.value for reason in Reason}
+
+
+def test_the_site_lists_every_page_once() -> None:
+    text = (DOCS.parent / "mkdocs.yml").read_text()
+    listed = re.findall(r"^ *- (\S+\.md)$", text, re.MULTILINE)
+    assert sorted(listed) == sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
 
 
 def test_what_is_run_is_told_by_its_title() -> None:
