@@ -2,12 +2,13 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 TOX := .venv/bin/tox
 
-.PHONY: help report test benchmark lint types clean
+.PHONY: help report test benchmark docs lint types clean
 
 help:
 	@echo "make report     run the corpus on the CPU and print what is reinplaced"
 	@echo "make test       lint, types and tests"
 	@echo "make benchmark  how long our pass and Inductor's take as graphs grow (half an hour)"
+	@echo "make docs       build the documentation as a site"
 	@echo "make lint       ruff only"
 	@echo "make types      mypy only"
 	@echo "make clean      remove environments, caches and build results"
@@ -18,7 +19,7 @@ report: $(TOX)
 test: $(TOX)
 	$(TOX) run
 
-benchmark lint types: $(TOX)
+benchmark docs lint types: $(TOX)
 	$(TOX) run -e $@
 
 $(TOX):
