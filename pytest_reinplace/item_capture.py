@@ -43,7 +43,8 @@ def is_wanted(item: pytest.Item) -> bool:
     settings = settings_of(item.config)
     if settings.disable or not isinstance(item, pytest.Function):
         return False
-    return is_asked(item) or ("torch" in sys.modules and (settings.report or settings.json is not None))
+    asked = settings.report or settings.json is not None or settings.compare is not None
+    return is_asked(item) or ("torch" in sys.modules and asked)
 
 
 def begin(item: pytest.Item) -> Capture:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,9 +12,15 @@ from . import item_capture, json_report, marker, options, record
 from .fixtures import assert_clones, assert_reinplaced, reinplace
 from .item_capture import SETTINGS, settings_of
 
+if TYPE_CHECKING:
+    from .comparison import Comparison
+    from .stored import Stored
+
 __all__ = ["assert_clones", "assert_reinplaced", "reinplace"]
 
 _RECORDS = pytest.StashKey[record.Records]()
+_OLD: pytest.StashKey[Stored] = pytest.StashKey()
+_COMPARED: pytest.StashKey[Comparison] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -38,6 +45,10 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     if settings.json is not None:
         json_report.prepare(settings.json)
+    if settings.compare is not None:
+        from . import comparison_gate
+
+        config.stash[_OLD] = comparison_gate.prepare(settings.compare)
     config.stash[_RECORDS] = record.Records()
     config.pluginmanager.register(config.stash[_RECORDS], "reinplace-records")
 
@@ -100,10 +111,21 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         from . import terminal
 
         terminal.summarize(terminalreporter, config.stash[_RECORDS].sorted())
+    if _COMPARED in config.stash:
+        from . import comparison_gate
+
+        comparison_gate.summarize(terminalreporter, config.stash[_COMPARED])
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Write the JSON file; workers of xdist have none to write."""
+    """Write the JSON file and compare with the old one; workers of xdist have none to write or to judge."""
     config, settings = session.config, settings_of(session.config)
     if settings.json is not None and _RECORDS in config.stash and not config.option.collectonly:
         json_report.write(settings.json, config.stash[_RECORDS].sorted(), settings)
+    if _OLD in config.stash and not config.option.collectonly:
+        from . import comparison_gate
+
+        found = comparison_gate.judge(config.stash[_OLD], config.stash[_RECORDS].sorted(), settings)
+        config.stash[_COMPARED] = found
+        if not found.passed and session.exitstatus in comparison_gate.MAY_FAIL:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
