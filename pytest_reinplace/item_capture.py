@@ -51,7 +51,7 @@ def is_wanted(item: pytest.Item) -> bool:
     settings = settings_of(item.config)
     if settings.disable or not isinstance(item, pytest.Function):
         return False
-    return is_asked(item) or ("torch" in sys.modules and settings.reports)
+    return is_asked(item) or ("torch" in sys.modules and (settings.reports or settings.compare is not None))
 
 
 def begin(item: pytest.Item) -> Capture:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from .limit import Limit
 
 BACKENDS = ("inductor", "graph")
 PASSES = ("inductor", "exact")
@@ -29,12 +32,14 @@ class Option:
         help: one line for ``pytest --help``.
         metavar: what the value is called; empty for a switch, which has none.
         check: returns the parsed value, raises ``ValueError`` saying what was expected.
+        many: whether it may be given several times; where it is set elsewhere, spaces separate the values.
     """
 
     name: str
     help: str
     metavar: str = ""
     check: Callable[[str], Any] = str
+    many: bool = False
 
     @property
     def flag(self) -> str:
@@ -77,6 +82,13 @@ def switch(text: str) -> bool:
     raise ValueError(f"expected one of {', '.join((*_TRUE, *_FALSE[:-1]))}, got {text!r}")
 
 
+def limit_text(text: str) -> str:
+    """Return a limit as it was written; raises ``ValueError`` saying what was expected."""
+    from .limit import limit
+
+    return limit(text).text
+
+
 OPTIONS = (
     Option("report", "print what was reinplaced and cloned, test by test", check=switch),
     Option("json", "write the same, and each graph before and after, as JSON to PATH", "PATH"),
@@ -85,6 +97,16 @@ OPTIONS = (
     Option("pass", "the pass under test: inductor, exact or package.module:attribute", "NAME", pass_name),
     Option(
         "backend", "how captured tests compile: inductor, or graph (no code generation)", "NAME", backend_name
+    ),
+    Option(
+        "compare", "compare with the JSON report at PATH, and fail the run when a limit is exceeded", "PATH"
+    ),
+    Option(
+        "fail-on",
+        "with --reinplace-compare: how much a figure may grow; clones:0, peak_bytes:4MiB, or a percentage",
+        "METRIC:LIMIT",
+        limit_text,
+        many=True,
     ),
     Option("disable", "observe nothing; tests that need the plugin are skipped", check=switch),
 )
@@ -100,6 +122,8 @@ class Settings:
     html: Path | None = None
     pass_name: str | None = None
     backend: str | None = None
+    compare: Path | None = None
+    fail_on: tuple[Limit, ...] = ()
     disable: bool = False
 
     @property
@@ -128,7 +152,16 @@ def add_options(parser: pytest.Parser) -> None:
     group = parser.getgroup("reinplace", "reinplacing of torch.compile")
     for option in OPTIONS:
         text = f"{option.help} (environment: {option.variable}, ini: {option.dest})"
-        if option.metavar:
+        if option.many:
+            group.addoption(
+                option.flag,
+                dest=option.dest,
+                default=None,
+                action="append",
+                metavar=option.metavar,
+                help=text,
+            )
+        elif option.metavar:
             group.addoption(option.flag, dest=option.dest, default=None, metavar=option.metavar, help=text)
         else:
             group.addoption(option.flag, dest=option.dest, default=None, action="store_true", help=text)
@@ -141,7 +174,11 @@ def resolve(config: pytest.Config, environment: Mapping[str, str] = os.environ) 
     Raises:
         pytest.UsageError: a value is wrong; names the option, where it was set and what was expected.
     """
+    # A worker is given what its controller has settled, wherever that was set.
+    typed = not hasattr(config, "workerinput") and config.getoption("reinplace_fail_on", default=None)
     values = {option.dest: _value(option, config, environment) for option in OPTIONS}
+    if typed and values["reinplace_compare"] is None:
+        raise pytest.UsageError("--reinplace-fail-on: expected --reinplace-compare=PATH with it, got none")
     for dest, value in values.items():
         setattr(config.option, dest, value)
 
@@ -155,8 +192,18 @@ def resolve(config: pytest.Config, environment: Mapping[str, str] = os.environ) 
         html=path("reinplace_html"),
         pass_name=values["reinplace_pass"],
         backend=values["reinplace_backend"],
+        compare=None if values["reinplace_compare"] is None else Path(values["reinplace_compare"]),
+        fail_on=_limits(values["reinplace_fail_on"] or ()),
         disable=bool(values["reinplace_disable"]),
     )
+
+
+def _limits(texts: Iterable[str]) -> tuple[Limit, ...]:
+    if not texts:
+        return ()
+    from .limit import limit
+
+    return tuple(map(limit, texts))
 
 
 def _value(option: Option, config: pytest.Config, environment: Mapping[str, str]) -> Any:
@@ -165,7 +212,8 @@ def _value(option: Option, config: pytest.Config, environment: Mapping[str, str]
         return True
     base = config.invocation_params.dir
     if given is not None:
-        origin, text = option.flag, str(given)
+        # Several values of one option hold no spaces, so they are one text as they are in the ini file.
+        origin, text = option.flag, " ".join(given) if option.many else str(given)
     elif environment.get(option.variable):
         origin, text = f"environment variable {option.variable}", environment[option.variable]
     else:
@@ -174,7 +222,7 @@ def _value(option: Option, config: pytest.Config, environment: Mapping[str, str]
     if not text and origin != option.flag:
         return None
     try:
-        value = option.check(text)
+        value = [option.check(one) for one in text.split()] if option.many else option.check(text)
     except ValueError as error:
         raise pytest.UsageError(f"{origin}: {error}") from None
     if option.metavar == "PATH":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,10 +12,16 @@ from . import item_capture, marker, options, record
 from .fixtures import assert_clones, assert_reinplaced, reinplace
 from .item_capture import SETTINGS, settings_of
 
+if TYPE_CHECKING:
+    from .comparison import Comparison
+    from .stored import Stored
+
 __all__ = ["assert_clones", "assert_reinplaced", "reinplace"]
 
 _RECORDS = pytest.StashKey[record.Records]()
 _FAILURES = pytest.StashKey[list[str]]()
+_OLD: pytest.StashKey[Stored] = pytest.StashKey()
+_COMPARED: pytest.StashKey[Comparison] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -41,6 +48,10 @@ def pytest_configure(config: pytest.Config) -> None:
         from .reports import target
 
         target.prepare(settings.paths)
+    if settings.compare is not None:
+        from . import comparison_gate
+
+        config.stash[_OLD] = comparison_gate.prepare(settings.compare)
     config.stash[_RECORDS] = record.Records()
     config.pluginmanager.register(config.stash[_RECORDS], "reinplace-records")
 
@@ -109,6 +120,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminal.summarize(terminalreporter, config.stash[_RECORDS].sorted())
         for command in files.github_commands(config.stash[_RECORDS].sorted(), settings_of(config)):
             terminalreporter.line(command)
+    if _COMPARED in config.stash:
+        from . import comparison_gate
+
+        comparison_gate.summarize(terminalreporter, config.stash[_COMPARED])
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -117,11 +132,20 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Write the files, of what is known by then; workers of xdist have none to write."""
+    """Write the files and compare with the old one, of what is known; workers of xdist do neither."""
     config, settings = session.config, settings_of(session.config)
-    if settings.paths and _RECORDS in config.stash and not config.option.collectonly:
+    if _RECORDS not in config.stash or config.option.collectonly:
+        return
+    records = config.stash[_RECORDS].sorted()
+    if settings.paths:
         from .reports import files
 
-        failures = config.stash[_FAILURES] = files.write_all(config.stash[_RECORDS].sorted(), settings)
+        failures = config.stash[_FAILURES] = files.write_all(records, settings)
         if failures and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+    if _OLD in config.stash:
+        from . import comparison_gate
+
+        found = config.stash[_COMPARED] = comparison_gate.judge(config.stash[_OLD], records, settings)
+        if not found.passed and session.exitstatus in comparison_gate.MAY_FAIL:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED

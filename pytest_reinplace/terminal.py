@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from . import wording
+from . import plain, wording
 from .counts import total
 from .record import Record
 from .reports.printable import printable
@@ -51,15 +51,14 @@ def _largest(terminal: pytest.TerminalReporter, records: list[Record]) -> None:
     found = [(record.nodeid, clone) for record in records for clone in record.clones]
     if not found:
         return
-    from .passes import Outcome
-
+    outcome_type = plain.outcome_type()
     found.sort(key=lambda pair: -pair[1]["nbytes"])
     shown = min(len(found), _LARGEST)
     what = "all clones" if len(found) <= _LARGEST else f"the {shown} largest of {len(found)} clones"
     terminal.line("")
     terminal.line(f"{what}, largest first:", bold=True)
     for nodeid, clone in found[:_LARGEST]:
-        first, *more = wording.clone_lines(Outcome.from_dict(clone))
+        first, *more = wording.clone_lines(outcome_type.from_dict(clone))
         terminal.line(f"  {printable(first, _WIDTH)}")
         for line in more:
             terminal.line(f"  {printable(line, _WIDTH)}")

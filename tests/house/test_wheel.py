@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tarfile
 import zipfile
+from configparser import ConfigParser
 from email.parser import HeaderParser
 from pathlib import Path
 
@@ -66,10 +67,13 @@ def test_it_has_one_import_name(wheel: zipfile.ZipFile) -> None:
     assert {n.split("/")[0] for n in wheel.namelist() if ".dist-info/" not in n} == {"pytest_reinplace"}
 
 
-def test_it_registers_the_plugin(wheel: zipfile.ZipFile) -> None:
-    lines = _metadata(wheel, "entry_points.txt").split()
-    assert lines[0] == "[pytest11]"
-    assert "pytest_reinplace.plugin" in lines
+def test_it_registers_the_plugin_and_the_command(wheel: zipfile.ZipFile) -> None:
+    found = ConfigParser()
+    found.read_string(_metadata(wheel, "entry_points.txt"))
+    assert {name: dict(found[name]) for name in found.sections()} == {
+        "pytest11": {"reinplace": "pytest_reinplace.plugin"},
+        "console_scripts": {"pytest-reinplace": "pytest_reinplace.command.main:main"},
+    }
 
 
 def test_its_metadata_names_the_licence_and_the_versions(wheel: zipfile.ZipFile) -> None:

@@ -1,0 +1,1 @@
+"""The command line ``pytest-reinplace``: what is done with reports outside pytest."""

@@ -1,0 +1,126 @@
+"""The entry point: arguments, and exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from .. import _torch
+from ..limit import Limit, limit
+from ..options import BACKENDS, pass_name
+from ..stored import StoredError
+from ..visible import visible
+from .errors import CommandError
+
+FINE, EXCEEDED, WRONG = 0, 1, 2
+
+_LIMIT = "clones:0, clone_bytes:4KiB, peak_bytes:1%%, runtime:5%%; may be given several times"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; returns 0 when all is fine, 1 when a limit is exceeded, 2 when it cannot be done."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # names and arrows, on a terminal that knows ASCII only
+            stream.reconfigure(errors="backslashreplace")
+    given = _parser().parse_args(arguments)
+    try:
+        code = _run(given)
+        sys.stdout.flush()
+        return code
+    except (CommandError, StoredError) as error:
+        print(f"pytest-reinplace {given.command}: error: {visible(error)}", file=sys.stderr)
+    except BrokenPipeError:  # the reader has seen enough; Python would complain when it flushes at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return WRONG
+
+
+def _run(given: argparse.Namespace) -> int:
+    if given.command == "show":
+        from . import show
+
+        return show.show(given.report)
+    if given.command == "compare":
+        from . import compare
+
+        return compare.run(given.old, given.new, given.fail_on, given.markdown)
+    if given.command == "merge":
+        from . import merge
+
+        return merge.run(given.out, given.shards, given.force)
+    from . import explain
+
+    return explain.run(
+        given.function, given.shape, given.inputs, given.pass_name, given.backend, given.device
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="pytest-reinplace",
+        description="Reports of pytest-reinplace, and one-off explanations, outside pytest.",
+        epilog="Exit codes: 0 fine, 1 a limit is exceeded, 2 wrong usage or an input that cannot be used.",
+    )
+    version = _torch.version("pytest-reinplace") or "unknown"
+    parser.add_argument("--version", action="version", version=f"pytest-reinplace {version}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    show = commands.add_parser("show", help="print the terminal section of a JSON report")
+    show.add_argument("report", type=Path, metavar="A.json")
+    _add_compare(commands.add_parser("compare", help="print two reports beside each other, hold limits"))
+    merge = commands.add_parser("merge", help="write the reports of several shards as one")
+    merge.add_argument("out", type=Path, metavar="OUT.json", help="written whole or not at all")
+    merge.add_argument("shards", type=Path, nargs="+", metavar="A.json")
+    merge.add_argument("--force", action="store_true", help="replace OUT.json where it exists")
+    _add_explain(
+        commands.add_parser("explain", help="compile a function, say what becomes of each candidate")
+    )
+    return parser
+
+
+def _add_compare(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("old", type=Path, metavar="OLD.json")
+    parser.add_argument("new", type=Path, metavar="NEW.json")
+    parser.add_argument(
+        "--fail-on", action="append", default=[], type=_limit, metavar="METRIC:LIMIT", help=_LIMIT
+    )
+    parser.add_argument("--markdown", action="store_true", help="for a comment on a pull request")
+
+
+def _add_explain(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("function", metavar="module:function")
+    inputs = parser.add_mutually_exclusive_group()
+    inputs.add_argument(
+        "--shape",
+        action="append",
+        default=[],
+        metavar="TENSOR",
+        help="one argument, like float32[8,16]; given once for each, or several in one text",
+    )
+    inputs.add_argument("--inputs", metavar="module:function", help="a callable that returns the arguments")
+    parser.add_argument(
+        "--pass",
+        dest="pass_name",
+        default="inductor",
+        type=_pass,
+        metavar="NAME",
+        help="inductor (default), exact or package.module:attribute",
+    )
+    parser.add_argument("--backend", default="inductor", choices=BACKENDS, help="graph generates no code")
+    parser.add_argument("--device", default="cpu", help="where described tensors are (default: cpu)")
+
+
+def _limit(text: str) -> Limit:
+    try:
+        return limit(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _pass(text: str) -> str:
+    try:
+        return pass_name(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None

@@ -1,0 +1,27 @@
+"""Names from reports, made harmless for a terminal: they may hold control codes and line breaks."""
+
+from __future__ import annotations
+
+import unicodedata
+
+# Control codes, marks that turn the direction of writing or hide, halves of pairs, separators of lines.
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+
+def visible(text: object, most: int = 0) -> str:
+    r"""Return one line in which nothing hides: what is not shown is escaped (``\x1b``).
+
+    Args:
+        text: anything; its ``str`` is taken.
+        most: characters to keep; 0 for all of them.
+    """
+    whole = str(text)
+    if most and len(whole) > most:
+        whole = f"{whole[: most - 1]}…"
+    if whole.isprintable():
+        return whole
+    return "".join(_escaped(c) if unicodedata.category(c) in _HIDDEN else c for c in whole)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape", "backslashreplace").decode("ascii")

@@ -1,0 +1,144 @@
+"""``pytest-reinplace compare``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_reinplace.comparison import compare
+from pytest_reinplace.comparison_text import MOST_CHARACTERS, markdown
+from pytest_reinplace.limit import limit
+
+from .reports import clone, in_place, main, stored, test, write
+
+
+@pytest.fixture
+def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Two reports: ``a`` is worse by one clone, ``b`` is better, ``c`` is the same."""
+    monkeypatch.chdir(tmp_path)
+    same = {"t.py::c": test(clone())}
+    write(
+        Path("old.json"), {"t.py::a": test(clone()), "t.py::b": test(clone()), "t.py::gone": test(), **same}
+    )
+    new = {"t.py::a": test(clone(), clone(4096)), "t.py::b": test(in_place()), "t.py::new": test(), **same}
+    write(Path("new.json"), new)
+    return ["compare", "old.json", "new.json"]
+
+
+def test_the_table_shows_old_and_new(pair: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(pair) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "old.json → new.json",
+        "test              clones  clone bytes",
+        "t.py::a           1 → 2   32 B → 4.0 KiB",
+        "t.py::b           1 → 0   32 B → 0 B",
+        "total of 3 tests  3       96 B → 4.1 KiB",
+        "3 tests in both reports, 1 unchanged",
+        "1 new test, not compared:",
+        "  t.py::new",
+        "1 removed test, not compared:",
+        "  t.py::gone",
+        "1 test better than the old report, which is stale: write it anew:",
+        "  t.py::b",
+    ]
+
+
+def test_a_limit_that_is_exceeded_is_exit_code_1(pair: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*pair, "--fail-on", "clones:0", "--fail-on=clone_bytes:1GiB"]) == 1
+    assert capsys.readouterr().out.splitlines()[-3:] == [
+        "over the limit:",
+        "  t.py::a: clones 1 → 2, +1, +100.0 %; allowed is clones:0",
+        "1 test over the limits clones:0, clone_bytes:1GiB",
+    ]
+
+
+def test_a_limit_that_holds_is_exit_code_0(pair: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*pair, "--fail-on", "clones:1", "--fail-on", "clone_bytes:4KiB"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "within the limits clones:1, clone_bytes:4KiB"
+
+
+def test_the_same_report_twice_changes_nothing(pair: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "old.json", "old.json", "--fail-on", "clones:0"]) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "4 tests in both reports, 4 unchanged",
+        "within the limits clones:0",
+    ]
+
+
+def test_a_wrong_limit_is_exit_code_2(pair: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main([*pair, "--fail-on", "clone:0"])
+    assert caught.value.code == 2
+    assert (
+        "argument --fail-on: no metric is called 'clone': did you mean 'clones'?" in capsys.readouterr().err
+    )
+
+
+def test_a_report_that_cannot_be_read_is_exit_code_2(
+    pair: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("new.json").write_text(Path("new.json").read_text()[:100])
+    assert main([*pair, "--fail-on", "clones:0"]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("pytest-reinplace compare: error: new.json: expected a whole JSON report")
+
+
+def test_the_reports_are_not_written_to(pair: list[str]) -> None:
+    before = {path.name: path.read_bytes() for path in Path().iterdir()}
+    main(pair)
+    assert {path.name: path.read_bytes() for path in Path().iterdir()} == before
+
+
+def test_names_with_control_codes_are_escaped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = ["a\x1b[31m\nb", "only\x1b[31m old", "only\x9b new"]
+    old = write(tmp_path / "old.json", {name: test(clone()) for name in names[:2]})
+    new = write(tmp_path / "new.json", {name: test(clone(), clone()) for name in names[::2]})
+    for more in ([], ["--markdown"]):
+        assert main(["compare", old, new, "--fail-on", "clones:0", *more]) == 1
+        out = capsys.readouterr().out
+        assert all(line.isprintable() for line in out.splitlines())
+        assert "\\x1b[31m\\nb" in out.replace("&#92;", "\\").replace("&#91;", "[")
+
+
+def test_markdown_has_the_same(pair: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*pair, "--markdown", "--fail-on", "clones:0"]) == 1
+    out = capsys.readouterr().out.replace("&#46;", ".")
+    assert out.startswith("## Reinplacing: <code>old.json</code> → <code>new.json</code> ❌\n")
+    for line in (
+        "- <code>t.py::a</code>: clones 1 → 2, +1, +100.0 %; allowed is clones:0",
+        "| test | clones | clone bytes |",
+        "| <code>t.py::a</code> | 1 → 2 | 32 B → 4.0 KiB |",
+        "### 1 new test, not compared",
+        "### 1 removed test, not compared",
+        "### 1 test better than the old report, which is stale: write it anew",
+        "3 tests in both reports, 1 unchanged",
+    ):
+        assert line in out.splitlines()
+    assert main([*pair, "--markdown"]) == 0
+    assert "❌" not in capsys.readouterr().out
+    assert main([*pair, "--markdown", "--fail-on", "clones:5"]) == 0
+    assert "✅" in capsys.readouterr().out
+
+
+def test_no_name_means_anything_in_markdown() -> None:
+    name = "a|b`<img src=x>*_[l](http://x)@me #1"
+    out = markdown(compare(stored({name: test(clone())}), stored({name: test(clone(), clone())})))
+    row = next(line for line in out.splitlines() if "img" in line)
+    inside = row.partition("<code>")[2].partition("</code>")[0]
+    assert not set(inside.replace("&#", "")) & set("|`<>*_[]@#&.")
+
+
+@pytest.mark.parametrize("name", ["t.py::test_{}", "{}" + "|" * 400])
+def test_markdown_fits_into_a_comment(name: str) -> None:
+    old = {name.format(f"{i:05}"): test(clone()) for i in range(3000)}
+    old |= {f"gone{key}": value for key, value in old.items()}
+    new = {key: test(clone(), clone()) for key in old if not key.startswith("gone")}
+    new |= {f"new{key}": value for key, value in new.items()}
+    new[next(key for key in old if key in new)] = test(in_place())
+    out = markdown(compare(stored(old), stored(new), [limit("clones:0")]))
+    assert len(out) <= MOST_CHARACTERS
+    assert "2999 tests over the limits clones:0" in out
+    assert "3000 tests in both reports, 0 unchanged" in out
+    assert "more" in out

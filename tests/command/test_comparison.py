@@ -1,0 +1,114 @@
+"""Two reports beside each other."""
+
+from __future__ import annotations
+
+from pytest_reinplace.comparison import Comparison, change, compare
+from pytest_reinplace.limit import exact, limit
+
+from .reports import clone, graph, in_place, stored, test
+
+
+def compared(old: dict[str, object], new: dict[str, object], *limits: str) -> Comparison:
+    return compare(stored(old, "old"), stored(new, "new"), [limit(text) for text in limits])
+
+
+def excesses(found: Comparison) -> list[str]:
+    return [excess for row in found.rows for excess in row.excesses]
+
+
+def test_one_more_clone_is_over_the_limit() -> None:
+    found = compared({"a": test(clone(10))}, {"a": test(clone(10), clone(5))}, "clones:0", "clone_bytes:0")
+    assert excesses(found) == [
+        "clones 1 → 2, +1, +100.0 %; allowed is clones:0",
+        "clone bytes 10 B → 15 B, +5 B, +50.0 %; allowed is clone_bytes:0",
+    ]
+    assert not found.passed
+
+
+def test_an_unchanged_test_and_a_better_one_are_not() -> None:
+    old = {"a": test(clone(10)), "b": test(clone(10))}
+    found = compared(old, {"a": test(clone(10)), "b": test(in_place(10))}, "clones:0", "clone_bytes:0")
+    assert found.passed
+    assert [row.improved for row in found.rows] == [[], ["clones", "clone_bytes"]]
+    assert [row.changed for row in found.rows] == [[], ["clones", "clone_bytes"]]
+
+
+def test_without_limits_nothing_is_exceeded() -> None:
+    assert compared({"a": test(clone())}, {"a": test(clone(), clone())}).passed
+    assert compared({}, {}).passed
+
+
+def test_new_and_removed_tests_are_named_and_not_held() -> None:
+    found = compared(
+        {"a": test(clone()), "gone": test()}, {"a": test(clone()), "new": test(clone())}, "clones:0"
+    )
+    assert (found.added, found.removed, found.passed) == (("new",), ("gone",), True)
+
+
+def test_limits_that_nothing_was_held_against_are_exceeded() -> None:
+    found = compared({"a": test(clone())}, {"b": test(clone())}, "clones:0")
+    assert found.failures == ("no test is in both reports, so nothing was compared",)
+    found = compared({"a": test(clone())}, {"a": test(clone())}, "clones:0", "peak_bytes:1%")
+    assert found.failures == ("peak_bytes:1%: no compared test has peak_bytes in the old report",)
+    assert compare(stored({"a": test(clone())}), stored({"a": test(clone())}), exact()).passed
+
+
+def test_measured_figures_are_held_where_both_have_them() -> None:
+    old, new = (
+        {"a": test(peak_bytes=1000), "b": test()},
+        {"a": test(peak_bytes=1011), "b": test(peak_bytes=9)},
+    )
+    assert excesses(compared(old, new, "peak_bytes:1%")) == [
+        "peak bytes 1000 B → 1011 B, +11 B, +1.1 %; allowed is peak_bytes:1%"
+    ]
+    assert compared(old, new, "peak_bytes:2%").passed
+    assert excesses(compared({"a": test(runtime=0.001)}, {"a": test(runtime=0.002)}, "runtime:5%")) == [
+        "runtime 1 ms → 2 ms, +1 ms, +100.0 %; allowed is runtime:5%"
+    ]
+
+
+def test_a_figure_that_is_not_measured_any_more_is_over_its_limit() -> None:
+    found = compared({"a": test(peak_bytes=1024)}, {"a": test()}, "peak_bytes:1%")
+    assert excesses(found) == ["peak bytes 1.0 KiB before, not measured now (peak_bytes:1%)"]
+    assert compared({"a": test(peak_bytes=1024)}, {"a": test()}, "clones:0").passed
+
+
+def test_a_test_that_compiles_nothing_any_more_is_no_improvement() -> None:
+    found = compared({"a": test(clone())}, {"a": test(graphs=[])}, "clones:0")
+    assert excesses(found) == ["1 graph before, none was compiled now"]
+    assert compared({"a": test(graphs=[])}, {"a": test(graphs=[])}, "clones:0").passed
+
+
+def test_a_graph_that_cannot_be_judged_any_more_is_no_improvement() -> None:
+    broken = {"a": test(graphs=[graph(problem="no map")])}
+    assert excesses(compared({"a": test(clone())}, broken, "clones:0")) == [
+        "graph [fw 0/0] could not be judged: no map"
+    ]
+    assert compared(broken, broken, "clones:0").passed
+
+
+def test_a_failed_test_and_one_without_candidates_are_remarked_and_not_stale() -> None:
+    old = {"a": test(clone()), "b": test(clone())}
+    found = compared(old, {"a": test(in_place(), outcome="failed"), "b": test()}, "clones:0")
+    assert [row.remarks for row in found.rows] == [
+        ("passed before, failed now",),
+        ("1 candidate before, none now: the pass is not exercised any more",),
+    ]
+    assert not any(row.improved for row in found.rows)
+    assert found.passed
+
+
+def test_totals_count_what_both_have() -> None:
+    found = compared(
+        {"a": test(peak_bytes=4), "b": test()}, {"a": test(peak_bytes=6), "b": test(peak_bytes=9)}
+    )
+    assert found.total("peak_bytes") == (4, 6)
+    assert found.metrics == ["clones", "clone_bytes", "peak_bytes"]
+
+
+def test_a_change_is_exact_where_rounding_hides_it() -> None:
+    assert change("clone_bytes", 1 << 20, (1 << 20) + 1) == "1048576 B → 1048577 B"
+    assert change("clone_bytes", 1 << 20, 1 << 21) == "1.0 MiB → 2.0 MiB"
+    assert change("clones", 2, 2) == "2"
+    assert change("peak_bytes", None, 5) == "- → 5 B"
+    assert change("runtime", 0.00100001, 0.00100002) == "0.00100001 s → 0.00100002 s"

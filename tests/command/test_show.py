@@ -1,0 +1,100 @@
+"""``pytest-reinplace show``."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .reports import clone, graph, in_place, main, test, write
+
+
+def test_it_prints_what_the_run_printed(
+    pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The run's records are made by hand, as a worker would hand them on: nothing is compiled."""
+    graphs = [graph(clone(2048), in_place()), graph(clone(8), suspicious=["a.b"], problem="odd")]
+    pytester.makepyfile(
+        f"""
+        import json, pytest
+
+        @pytest.mark.parametrize("name", ["a", "b"])
+        def test_it(request, name):
+            request.node.user_properties.append(("reinplace", json.dumps({graphs!r})))
+        """
+    )
+    run = pytester.runpytest_inprocess(
+        "--reinplace-report", "--reinplace-json=a.json", "-pno:hypothesispytest"
+    )
+    run.assert_outcomes(passed=2)
+    begin = next(i for i, line in enumerate(run.outlines) if "= reinplace =" in line)
+    end = next(i for i, line in enumerate(run.outlines) if "2 passed in" in line)
+    capsys.readouterr()
+    assert main(["show", str(pytester.path / "a.json")]) == 0
+    assert capsys.readouterr().out.rstrip() == "\n".join(run.outlines[begin:end]).rstrip()
+
+
+def test_names_with_control_codes_are_escaped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = "t.py::a\x1b[2J\r\n\u202e\ud800"
+    path = write(tmp_path / "a.json", {name: test(clone(label="x\x07", source="\x1b]0;m.py"))})
+    assert main(["show", path]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert all(line.isprintable() for line in lines)
+    assert r"t.py::a\x1b[2J\r\n\u202e\ud800: 1 graph, 1 candidate, 0 in place, 1 cloned, 32 B" in lines
+    assert any(line.startswith(r"  x\x07 at \x1b]0;m.py: 32 B,") for line in lines)
+
+
+def test_an_empty_report_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", write(tmp_path / "a.json", {})]) == 0
+    assert "no test was captured: none ran torch.compile" in capsys.readouterr().out
+
+
+def test_a_report_that_cannot_be_used_is_exit_code_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["show", write(tmp_path / "a.json", {}, schema=99)]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(f"pytest-reinplace show: error: {tmp_path / 'a.json'}: written by a newer")
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["shew"], ["show"], ["show", "a", "b"], ["compare", "a"], ["merge", "a"], ["explain"]]
+)
+def test_wrong_usage_is_exit_code_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert capsys.readouterr().err.startswith("usage: pytest-reinplace")
+
+
+def test_it_imports_no_torch_and_survives_ascii_and_a_closed_pipe(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.json", {f"t.py::ä{i}": test(clone()) for i in range(5000)})
+    program = f"""
+import sys
+from pytest_reinplace.command.main import main
+code = main(["compare", {path!r}, {path!r}]) or main(["show", {path!r}])
+assert not {{"torch", "triton", "yaml", "numpy"}} & set(sys.modules)
+sys.exit(code)
+"""
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, env={"PYTHONIOENCODING": "ascii"}
+    )
+    assert done.returncode == 0, done.stderr
+    assert r"t.py::\xe40: 1 graph" in done.stdout
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest_reinplace.command", "show", path],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait(60) == 2
