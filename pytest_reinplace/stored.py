@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
+import functools
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -150,17 +152,23 @@ def _outcome(name: str, where: str, data: Any) -> dict[str, Any]:
     for key in ("source", "reason"):
         if data.get(key) is not None:
             _get(data, key, str, name, where)
-    known = {field.name for field in dataclasses.fields(plain.outcome_type())}
-    reasons = {reason.value for reason in plain.reason_type()}
+    known, reasons = _names()
     kept = {key: value for key, value in data.items() if key in known}
     for key in ("hint", "graph"):
-        kept[key] = _get({key: "", **kept}, key, str, name, where)
+        kept[key] = _get(data, key, str, name, where) if key in data else ""
     # Reasons are added from version to version; one that is not known here is shown as an unknown one.
     kept["reason"] = data.get("reason") if data.get("reason") in reasons else None
     for key in ("blockers", "moved"):
-        nodes = _get({key: [], **kept}, key, list, name, where)
+        nodes = _get(data, key, list, name, where) if key in data else []
         kept[key] = [_blocker(name, where, node) for node in nodes]
     return kept
+
+
+@functools.cache
+def _names() -> tuple[frozenset[str], frozenset[str]]:
+    """Return the keys that an outcome has, and the names of reasons."""
+    keys = frozenset(field.name for field in dataclasses.fields(plain.outcome_type()))
+    return keys, frozenset(reason.value for reason in plain.reason_type())
 
 
 def _blocker(name: str, where: str, data: Any) -> dict[str, Any]:
@@ -206,11 +214,11 @@ def _seconds(value: Any, name: str, where: str) -> float:
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return a JSON object; a key that comes twice would hide a test."""
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise ValueError(f"the key {visible(key, 200)!r} occurs twice in one object")
-        found[key] = value
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        count = collections.Counter(key for key, _ in pairs)
+        twice, _ = count.most_common(1)[0]
+        raise ValueError(f"the key {visible(twice, 200)!r} occurs twice in one object")
     return found
 
 
