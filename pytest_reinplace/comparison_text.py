@@ -6,16 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from . import comparison as figures
 from .comparison import Comparison, Row
-from .visible import visible
+from .markdown_cell import in_code, table_row, unmarked
+from .visible import brief, visible
 from .wording import plural
 
 _NAMES = 20
-_NAME = 300
 # GitHub takes 65,536 characters in a comment.
 MOST_CHARACTERS = 60_000
 _STALE = "better than the old report, which is stale: write it anew"
-# Everything else may mean something to Markdown: links, emphasis, cells, HTML.
-_PLAIN = frozenset(" ,;:/'-=+%()")
 
 
 def text(comparison: Comparison) -> Iterator[str]:
@@ -45,21 +43,23 @@ def text(comparison: Comparison) -> Iterator[str]:
 def markdown(comparison: Comparison, most: int = MOST_CHARACTERS) -> str:
     """Return the same as Markdown, at most about ``most`` characters; what is over a limit comes first."""
     mark = "" if not comparison.limits else " ✅" if comparison.passed else " ❌"
-    parts = [f"## Reinplacing: {_code(comparison.old_name)} → {_code(comparison.new_name)}{mark}\n"]
+    parts = [f"## Reinplacing: {in_code(comparison.old_name)} → {in_code(comparison.new_name)}{mark}\n"]
     if comparison.limits:
-        parts.append(f"{_text(_verdict(comparison))}\n")
-    over = [f"- {_code(n)}: {_text(s)}" if n else f"- {_text(s)}" for n, s in _over(comparison)]
+        parts.append(f"{unmarked(_verdict(comparison))}\n")
+    over = [f"- {in_code(n)}: {unmarked(s)}" if n else f"- {unmarked(s)}" for n, s in _over(comparison)]
     if over:
         parts.append("### Over the limit\n\n" + _fitting(over, most // 3) + "\n")
     parts += [f"### {title}\n\n{_bullets(names, most // 10)}\n" for title, names in _lists(comparison)]
     changed = _changed(comparison)
     if changed:
         heads = ["test", *map(figures.wording_of, comparison.metrics)]
-        rows = [_row([_code(row.nodeid), *_cells(row, comparison.metrics)]) for row in changed]
-        head = [_row(heads), "|" + " --- |" * len(heads), _row(_totals(comparison))]
+        rows = [table_row([in_code(row.nodeid), *_cells(row, comparison.metrics)]) for row in changed]
+        head = [table_row(heads), "|" + " --- |" * len(heads), table_row(_totals(comparison))]
         left = most - sum(map(len, parts)) - sum(map(len, head)) - 2000
         parts.append("\n".join([*head, _fitting(rows, left)]) + "\n")
-    remarks = [f"- {_code(row.nodeid)}: {_text(remark)}" for row in comparison.rows for remark in row.remarks]
+    remarks = [
+        f"- {in_code(row.nodeid)}: {unmarked(remark)}" for row in comparison.rows for remark in row.remarks
+    ]
     if remarks:
         parts.append(_fitting(remarks, max(most - sum(map(len, parts)) - 500, 0)) + "\n")
     parts.append(f"{_unchanged(comparison, len(changed))}\n")
@@ -103,13 +103,13 @@ def _lists(comparison: Comparison) -> Iterator[tuple[str, list[str]]]:
 
 
 def _some(names: Sequence[str]) -> Iterator[str]:
-    yield from (visible(name, _NAME) for name in names[:_NAMES])
+    yield from (brief(name) for name in names[:_NAMES])
     if len(names) > _NAMES:
         yield f"and {len(names) - _NAMES} more"
 
 
 def _bullets(names: Sequence[str], budget: int) -> str:
-    fitting = _fitting([f"- {_code(name)}" for name in names[:_NAMES]], budget)
+    fitting = _fitting([f"- {in_code(name)}" for name in names[:_NAMES]], budget)
     left = len(names) - _NAMES
     return f"{fitting}\n\nand {left} more" if left > 0 else fitting
 
@@ -137,17 +137,3 @@ def _fitting(lines: Sequence[str], budget: int) -> str:
     left = len(lines) - kept
     # A line of its own: below a table it ends the table.
     return "\n".join([*lines[:kept], *(["", f"and {left} more"] if left else [])])
-
-
-def _row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _code(name: str) -> str:
-    """Return a name in the type of code. A span of backticks cannot hold every name; an element can."""
-    return f"<code>{_text(name)}</code>"
-
-
-def _text(sentence: str) -> str:
-    shown = visible(sentence, _NAME)
-    return "".join(c if c.isalnum() or c in _PLAIN or ord(c) > 127 else f"&#{ord(c)};" for c in shown)

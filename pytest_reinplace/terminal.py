@@ -7,7 +7,7 @@ import pytest
 from . import plain, wording
 from .counts import total
 from .record import Record
-from .reports.printable import printable
+from .visible import visible
 
 _LARGEST = 10
 _WIDTH = 2000
@@ -20,9 +20,9 @@ def summarize(terminal: pytest.TerminalReporter, records: list[Record]) -> None:
         terminal.line("no test was captured: none ran torch.compile")
         return
     for record in records:
-        terminal.line(f"{printable(record.nodeid, _WIDTH)}: {_counts(record.counts())}")
+        terminal.line(f"{visible(record.nodeid, _WIDTH)}: {_counts(record.counts())}")
         for line in _remarks(record):
-            terminal.line(f"    {printable(line, _WIDTH)}", yellow=True)
+            terminal.line(f"    {visible(line, _WIDTH)}", yellow=True)
     if len(records) > 1:
         counts = _counts(total(record.counts() for record in records))
         terminal.line(f"total of {wording.plural(len(records), 'test')}: {counts}", bold=True)
@@ -59,7 +59,7 @@ def _largest(terminal: pytest.TerminalReporter, records: list[Record]) -> None:
     terminal.line(f"{what}, largest first:", bold=True)
     for nodeid, clone in found[:_LARGEST]:
         first, *more = wording.clone_lines(outcome_type.from_dict(clone))
-        terminal.line(f"  {printable(first, _WIDTH)}")
+        terminal.line(f"  {visible(first, _WIDTH)}")
         for line in more:
-            terminal.line(f"  {printable(line, _WIDTH)}")
-        terminal.line(f"    in {printable(nodeid, _WIDTH)}", light=True)
+            terminal.line(f"  {visible(line, _WIDTH)}")
+        terminal.line(f"    in {visible(nodeid, _WIDTH)}", light=True)

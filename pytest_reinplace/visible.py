@@ -6,6 +6,7 @@ import unicodedata
 
 # Control codes, marks that turn the direction of writing or hide, halves of pairs, separators of lines.
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_BRIEF = 300
 
 
 def visible(text: object, most: int = 0) -> str:
@@ -21,6 +22,11 @@ def visible(text: object, most: int = 0) -> str:
     if whole.isprintable():
         return whole
     return "".join(_escaped(c) if unicodedata.category(c) in _HIDDEN else c for c in whole)
+
+
+def brief(text: object) -> str:
+    """Return one line of at most 300 characters in which nothing hides."""
+    return visible(text, _BRIEF)
 
 
 def _escaped(character: str) -> str:

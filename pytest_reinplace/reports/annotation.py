@@ -6,9 +6,9 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from ..visible import visible
 from ..wording import bytes_of, plural
 from .clone import Clone, clones_of, location
-from .printable import printable
 
 # GitHub shows ten warnings of a step and drops the rest.
 MOST = 10
@@ -49,7 +49,7 @@ def _command(clones: list[Clone], folder: str, workspace: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    return printable(text, 2000).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return visible(text, 2000).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:

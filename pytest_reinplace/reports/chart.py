@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..visible import brief
 from ..wording import bytes_of
-from .printable import printable
 
 _WIDTH, _HEIGHT = 800, 220
 _LEFT, _RIGHT, _TOP, _BOTTOM = 10, 790, 24, 190
@@ -88,7 +88,7 @@ def _marks(memory: Mapping[str, Any], lines: Mapping[str, str], scale: Scale) ->
         {
             "x": scale.x(copy["at"] + 0.5),
             "y": scale.y(memory["decided"][copy["at"] // scale.step]),
-            "title": printable(f"{copy['label']}: {bytes_of(copy['nbytes'])} copied at {copy['node']}"),
+            "title": brief(f"{copy['label']}: {bytes_of(copy['nbytes'])} copied at {copy['node']}"),
             "line": lines.get(copy["node"]),
         }
         for copy in sorted(largest, key=lambda copy: copy["at"])

@@ -8,11 +8,11 @@ from typing import Any
 
 from ..counts import counts_of
 from ..listing import Line, abridged
+from ..visible import brief, visible
 from ..wording import bytes_of
 from .chart import chart
 from .clone import Clone
 from .highlight import highlighted
-from .printable import printable
 from .source_link import SourceLinks
 
 _MOST_BLOCKERS = 6
@@ -57,14 +57,14 @@ class GraphSection:
         counts = counts_of([self.data])
         return {
             "id": self.id,
-            "test": printable(self.test),
+            "test": brief(self.test),
             "outcome": self.outcome,
-            "name": printable(self.data["graph"]),
+            "name": brief(self.data["graph"]),
             "text": self._text(),
             "counts": counts,
             "bytes": bytes_of(counts["clone_bytes"]),
-            "pass_name": printable(self.data["pass"]),
-            "backend": printable(self.data["backend"]),
+            "pass_name": brief(self.data["pass"]),
+            "backend": brief(self.data["backend"]),
             "notices": self._notices(most),
             "chart": chart(picture["memory"], {node: lines[node] for node in views}) if picture else None,
             "before": self._before(picture, lines, views, most) if picture and most else [],
@@ -86,14 +86,14 @@ class GraphSection:
         """Return what the filter looks at."""
         found = [self.test, self.data["graph"], *dict.fromkeys(o["label"] for o in self.data["outcomes"])]
         found += dict.fromkeys(f"{c.source} {c.sentence}" for c in self.clones)
-        return printable(" ".join(map(str, found)), _MOST_TEXT)
+        return visible(" ".join(map(str, found)), _MOST_TEXT)
 
     def _notices(self, most: int) -> list[str]:
         found = []
         if self.data["problem"]:
-            found.append(f"Could not be judged: {printable(self.data['problem'])}")
+            found.append(f"Could not be judged: {brief(self.data['problem'])}")
         if self.data["suspicious"]:
-            found.append(f"May compute something else: {printable(', '.join(self.data['suspicious']))}")
+            found.append(f"May compute something else: {visible(', '.join(self.data['suspicious']))}")
         picture = self.data["picture"]
         if picture is None:
             found.append("This graph was not drawn.")
@@ -141,7 +141,7 @@ class GraphSection:
             elif line.node in blockers:
                 row |= {"kind": "blocker", "sign": "◆", "title": "holds a clone back"}
             elif line.node in place:
-                row |= {"kind": "place", "sign": "✓", "title": f"in place: {printable(place[line.node])}"}
+                row |= {"kind": "place", "sign": "✓", "title": f"in place: {brief(place[line.node])}"}
             if row["kind"] and first:
                 row["id"] = ids[line.node]
             found.append(row)
@@ -168,9 +168,9 @@ class GraphSection:
         return clone_view(clone, self.links) | {
             "links": [
                 {
-                    "node": printable(b["node"]),
-                    "op": printable(b["op"]),
-                    "source": printable(b["source"] or ""),
+                    "node": brief(b["node"]),
+                    "op": brief(b["op"]),
+                    "source": brief(b["source"] or ""),
                     "href": self.links.href(b["source"] or ""),
                     "line": None if clone.data["graph"] else ids.get(b["node"]),
                 }
@@ -183,13 +183,13 @@ class GraphSection:
 def clone_view(clone: Clone, links: SourceLinks) -> dict[str, Any]:
     """Return a clone as the templates want it."""
     return {
-        "label": printable(clone.data["label"]),
+        "label": brief(clone.data["label"]),
         "nbytes": clone.nbytes,
         "bytes": bytes_of(clone.nbytes),
-        "source": printable(clone.source),
+        "source": brief(clone.source),
         "href": links.href(clone.source),
-        "sentence": printable(clone.sentence),
-        "blockers": printable(clone.blockers),
-        "hint": printable(clone.data["hint"]),
-        "test": printable(clone.test),
+        "sentence": brief(clone.sentence),
+        "blockers": brief(clone.blockers),
+        "hint": brief(clone.data["hint"]),
+        "test": brief(clone.test),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .printable import printable
+from ..visible import brief
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -21,7 +21,7 @@ def highlighted(texts: Sequence[str]) -> list[Markup]:
     # Line by line: what one line leaves open, a quotation mark in a name, must not colour the next.
     for text in texts:
         html = ""
-        for token, value in lexer.get_tokens(printable(text)):
+        for token, value in lexer.get_tokens(brief(text)):
             kind = _kind(token)
             shown = str(escape(value))
             html += f'<span class="{kind}">{shown}</span>' if kind else shown

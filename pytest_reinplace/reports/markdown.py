@@ -6,17 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..counts import counts_of
+from ..markdown_cell import in_code, table_row, unmarked
 from ..wording import bytes_of, plural
 from .clone import Clone, clones_of, remarks_of, title_of
-from .printable import printable
 
 # GitHub takes 65,536 characters in a comment.
 MOST_CHARACTERS = 60_000
 _LARGEST = 10
 _REMARKS = 10
-_NAME = 300
-# Means nothing inside a line; a dot does: it makes links of www.something.
-_PLAIN = frozenset(" ,;/'-=")
 _COUNTS = ("graphs", "candidates", "reinplaced", "cloned")
 _HEADS = ("graphs", "candidates", "in place", "cloned", "bytes cloned")
 
@@ -53,8 +50,8 @@ def _totals(report: Mapping[str, Any]) -> str:
     head = "## Reinplacing\n"
     if not total["tests"]:
         return f"{head}\nNo test was captured: none ran `torch.compile`.\n"
-    table = _table(("tests", *_HEADS), [_row([str(total["tests"]), *_numbers(total)])])
-    return f"{head}\n{table}\n<sub>{_text(', '.join(versions))}</sub>\n"
+    table = _table(("tests", *_HEADS), [table_row([str(total["tests"]), *_numbers(total)])])
+    return f"{head}\n{table}\n<sub>{unmarked(', '.join(versions))}</sub>\n"
 
 
 def _numbers(counts: Mapping[str, Any]) -> list[str]:
@@ -65,7 +62,7 @@ def _remarks(report: Mapping[str, Any]) -> Iterable[str]:
     found = remarks_of(report)
     if not found:
         return
-    lines = [f"- {_code(test)}: {_code(text)}" for test, text in found[:_REMARKS]]
+    lines = [f"- {in_code(test)}: {in_code(text)}" for test, text in found[:_REMARKS]]
     if len(found) > _REMARKS:
         lines.append(f"- and {len(found) - _REMARKS} more")
     yield "### To look at\n\n" + "\n".join(lines) + "\n"
@@ -78,17 +75,25 @@ def _largest(clones: Sequence[Clone]) -> Iterable[str]:
 
 
 def _test_row(test: str, data: Mapping[str, Any]) -> str:
-    return _row([_code(test), data["outcome"], *_numbers(counts_of(data["graphs"]))])
+    return table_row([in_code(test), data["outcome"], *_numbers(counts_of(data["graphs"]))])
 
 
 def _clone_row(clone: Clone) -> str:
-    why = _text(clone.sentence)
+    why = unmarked(clone.sentence)
     if clone.blockers:
-        why += f"; held back by {_code(clone.blockers)}"
+        why += f"; held back by {in_code(clone.blockers)}"
     if clone.data["hint"]:
-        why += f"<br>hint: {_text(clone.data['hint'])}"
-    where = _code(clone.source) if clone.source else _code(clone.data["node"])
-    return _row([_code(clone.data["label"]), bytes_of(clone.nbytes), where, why, _code(clone.test)])
+        why += f"<br>hint: {unmarked(clone.data['hint'])}"
+    where = in_code(clone.source) if clone.source else in_code(clone.data["node"])
+    return table_row(
+        [
+            in_code(clone.data["label"]),
+            bytes_of(clone.nbytes),
+            where,
+            why,
+            in_code(clone.test),
+        ]
+    )
 
 
 def _folded(summary: str, heads: Sequence[str], rows: Iterable[str], budget: int) -> str:
@@ -109,20 +114,5 @@ def _folded(summary: str, heads: Sequence[str], rows: Iterable[str], budget: int
 
 
 def _table(heads: Sequence[str], rows: Iterable[str]) -> str:
-    lines = [_row(heads), "|" + " --- |" * len(heads), *rows]
+    lines = [table_row(heads), "|" + " --- |" * len(heads), *rows]
     return "\n".join(lines) + "\n"
-
-
-def _row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _code(text: str) -> str:
-    """Return a name in the type of code. A span of backticks cannot hold every name; an element can."""
-    return f"<code>{_text(text)}</code>"
-
-
-def _text(text: object) -> str:
-    """Return text that is shown as it is: whatever might mean something to Markdown or HTML is an entity."""
-    shown = printable(text, _NAME)
-    return "".join(c if c.isalnum() or c in _PLAIN or ord(c) > 127 else f"&#{ord(c)};" for c in shown)

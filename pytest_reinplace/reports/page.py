@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..counts import counts_of
+from ..visible import brief
 from ..wording import bytes_of
 from .clone import Clone, clones_of, remarks_of
 from .graph_section import GraphSection, clone_view
-from .printable import printable
 from .source_link import SourceLinks
 from .template import environment, text_of
 
@@ -59,12 +59,12 @@ class Page:
             script=Markup(script),
             style_hash=_hash(style),
             script_hash=_hash(script),
-            versions={name: version and printable(version) for name, version in report["versions"].items()},
+            versions={name: version and brief(version) for name, version in report["versions"].items()},
             total=report["total"],
             sums=_sums(report["total"]),
-            pass_name=report["pass"] and printable(report["pass"]),
-            backend=report["backend"] and printable(report["backend"]),
-            remarks=[(printable(test), printable(text)) for test, text in remarks[:_REMARKS]],
+            pass_name=report["pass"] and brief(report["pass"]),
+            backend=report["backend"] and brief(report["backend"]),
+            remarks=[(brief(test), brief(text)) for test, text in remarks[:_REMARKS]],
             notices=self._notices,
             graphs=[Markup(graph) for graph in graphs],
             clones=clones,
@@ -124,7 +124,7 @@ class Page:
             counts = counts_of(data["graphs"])
             size = bytes_of(counts["clone_bytes"])
             href = self._href(test, 0)
-            yield str(self._parts.test_row(printable(test), href, data["outcome"], counts, size))
+            yield str(self._parts.test_row(brief(test), href, data["outcome"], counts, size))
 
     def _href(self, test: str, graph: int) -> str | None:
         name = self._ids.get((test, graph))

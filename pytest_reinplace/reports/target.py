@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import tempfile
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from .. import whole_file
 from .template import missing
 
 
@@ -56,13 +56,4 @@ def write(path: Path, text: str, *, append: bool = False) -> None:
         with path.open("a", encoding="utf-8", newline="\n") as file:
             file.write(text)
         return
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".reinplace-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
+    whole_file.write(path, text)

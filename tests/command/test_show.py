@@ -81,7 +81,12 @@ sys.exit(code)
 """
     command = [sys.executable, "-c", program]
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=120, env={"PYTHONIOENCODING": "ascii"}
+        command,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=tmp_path,
+        env={"PYTHONIOENCODING": "ascii"},
     )
     assert done.returncode == 0, done.stderr
     assert r"t.py::\xe40: 1 graph" in done.stdout

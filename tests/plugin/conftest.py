@@ -9,21 +9,6 @@ import pytest
 from .programs import PROGRAMS
 
 
-@pytest.fixture(scope="session")
-def warm() -> None:
-    """Compile once outside: pytester forgets what a run inside it imports, and torch cannot bear that."""
-    import torch
-
-    from pytest_reinplace.capture import Capture
-
-    from .programs import keep, read_row
-
-    for name in ("inductor", "exact"):
-        with Capture(name, "graph"):
-            torch.compile(keep)(torch.ones(4))
-            torch.compile(read_row, dynamic=True)(torch.ones(4, 4, requires_grad=True), 1).backward()
-
-
 @pytest.fixture
 def compiling(warm: None, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """Return a project with ``programs.py`` whose tests compile by the graph backend by default."""

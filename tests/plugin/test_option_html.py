@@ -13,8 +13,8 @@ import pytest
 
 from pytest_reinplace.reports import template
 from pytest_reinplace.reports.page import MOST_BYTES, page
-from pytest_reinplace.reports.printable import printable
 from pytest_reinplace.reports.source_link import SourceLinks
+from pytest_reinplace.visible import brief
 
 from .documents import HOSTILE, blocker, graph, hostile, in_place, outcome, picture, report
 from .pages import Page
@@ -108,7 +108,7 @@ def test_hostile_names_are_shown_and_do_nothing() -> None:
     text = made(hostile())
     found = Page(text)
     for name in HOSTILE:
-        assert found.text.count(printable(name)) >= 3, name
+        assert found.text.count(brief(name)) >= 3, name
     assert found.tags.isdisjoint({"img", "iframe", "object", "embed", "base", "form"})
     assert text.count("<script") == text.count("</script>") == 1
     assert "\x1b" not in text

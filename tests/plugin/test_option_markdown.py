@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 
 from pytest_reinplace.reports.markdown import MOST_CHARACTERS, markdown
-from pytest_reinplace.reports.printable import printable
+from pytest_reinplace.visible import visible
 
 from .documents import HOSTILE, graph, hostile, in_place, outcome, report
 
@@ -87,7 +87,7 @@ def test_hostile_names_are_shown_and_do_nothing() -> None:
     found = shown(text)
     assert found.tags <= TAGS
     for name in HOSTILE:
-        assert printable(name, 300) in found.names
+        assert visible(name, 300) in found.names
     assert set(found.rows) == {5, 6, 7}  # clones, totals, tests: no name made a cell
     assert "\x1b" not in text
     assert "\u202e" not in text
