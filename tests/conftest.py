@@ -24,3 +24,9 @@ def warm() -> None:
         with Capture(name, "graph"):
             torch.compile(keep)(torch.ones(4))
             torch.compile(read_row, dynamic=True)(torch.ones(4, 4, requires_grad=True), 1).backward()
+
+
+@pytest.fixture
+def pytester(warm: None, pytester: pytest.Pytester) -> pytest.Pytester:
+    """Return pytest's own, after ``warm``: whichever of these tests a worker runs first imports torch."""
+    return pytester

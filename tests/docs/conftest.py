@@ -12,9 +12,7 @@ _WITHOUT = "-p no:hypothesispytest -p no:benchmark -p no:anyio -p no:xdist -p no
 
 
 @pytest.fixture
-def project(
-    warm: None, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[pytest.Pytester]:
+def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.Pytester]:
     """Return an empty project that nothing outside of it configures."""
     import torch
     import torch._functorch.config as functorch_config

@@ -10,7 +10,7 @@ from .programs import PROGRAMS
 
 
 @pytest.fixture
-def compiling(warm: None, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+def compiling(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """Return a project with ``programs.py`` whose tests compile by the graph backend by default."""
     for variable in [name for name in os.environ if name.startswith("REINPLACE_")]:
         monkeypatch.delenv(variable)
