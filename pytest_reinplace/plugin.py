@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from . import item_capture, marker, options, record
+from . import hookspec, item_capture, marker, options, record
 from .fixtures import assert_clones, assert_reinplaced, reinplace
 from .item_capture import SETTINGS, settings_of
 
@@ -27,6 +27,19 @@ _COMPARED: pytest.StashKey[Comparison] = pytest.StashKey()
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Register the options."""
     options.add_options(parser)
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Register the hooks that others may implement."""
+    pluginmanager.add_hookspecs(hookspec)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_reinplace_device_info() -> dict[str, Any] | None:
+    """Say what the tests ran on, where no plugin knows better."""
+    from . import device
+
+    return device.default()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -126,6 +139,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         comparison_gate.summarize(terminalreporter, config.stash[_COMPARED])
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Note what a worker of pytest-xdist ran on; one that was killed says nothing."""
+    from . import device
+
+    device.take(node.config, node.gateway.id, getattr(node, "workeroutput", {}))
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Leave torch as it was."""
     item_capture.end_interrupted(config)
@@ -134,13 +155,17 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Write the files and compare with the old one, of what is known; workers of xdist do neither."""
     config, settings = session.config, settings_of(session.config)
+    if hasattr(config, "workerinput") and settings.json is not None:
+        from . import device
+
+        device.hand_on(config)
     if _RECORDS not in config.stash or config.option.collectonly:
         return
     records = config.stash[_RECORDS].sorted()
     if settings.paths:
         from .reports import files
 
-        failures = config.stash[_FAILURES] = files.write_all(records, settings)
+        failures = config.stash[_FAILURES] = files.write_all(records, config)
         if failures and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
     if _OLD in config.stash:

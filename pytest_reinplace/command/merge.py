@@ -74,6 +74,8 @@ def _join(rest: dict[str, Any], shard: Stored, first: Stored) -> None:
         value, known = shard.document.get(key), rest.get(key)
         if shard is first:
             rest[key] = value
+        elif key == "device" and None in (known, value):
+            rest[key] = known or value  # a shard that compiled nothing knows none
         elif key not in _SAME and isinstance(value, dict) and isinstance(known, dict):
             for name in known.keys() & value.keys():
                 _agree(f"{key}.{name}", known[name], value[name], shard, first)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.resources
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .. import _torch
@@ -15,7 +15,12 @@ from ..record import Record
 SCHEMA = 1
 
 
-def document(records: Iterable[Record], pass_name: str | None, backend: str | None) -> dict[str, Any]:
+def document(
+    records: Iterable[Record],
+    pass_name: str | None,
+    backend: str | None,
+    device: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """Return the content: the same for a serial run and any number of workers.
 
     ``report.schema.json`` beside this module describes it.
@@ -24,6 +29,7 @@ def document(records: Iterable[Record], pass_name: str | None, backend: str | No
         records: one for each test that was captured.
         pass_name: the pass given by option, ``None`` where none was; each graph names its own.
         backend: the backend given by option, as the pass.
+        device: what the session ran on, with its ``slug``; ``None`` where that is not known.
     """
     ordered = sorted(records, key=lambda record: record.nodeid)
     return {
@@ -31,6 +37,7 @@ def document(records: Iterable[Record], pass_name: str | None, backend: str | No
         "versions": {name: _torch.version(name) for name in ("pytest-reinplace", "torch", "triton")},
         "pass": pass_name,
         "backend": backend,
+        "device": None if device is None else dict(device),
         "tests": {
             record.nodeid: {"outcome": record.outcome, **record.counts(), "graphs": list(record.graphs)}
             for record in ordered

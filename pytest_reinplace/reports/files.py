@@ -7,6 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from .. import device, hooks
+from ..item_capture import settings_of
 from ..options import Settings
 from ..record import Record
 from . import target
@@ -16,19 +20,37 @@ from .markdown import markdown
 from .source_link import SourceLinks
 
 
-def write_all(records: list[Record], settings: Settings) -> list[str]:
-    """Write every report that was asked for; return what could not be written, and why.
+def write_all(records: list[Record], config: pytest.Config) -> list[str]:
+    """Write every report that was asked for; return what could not be written or done, and why.
 
-    One that fails, for a disk is full or a folder gone, takes no other along.
+    One that fails, for a disk is full or a folder gone, takes no other along; nor does a hook that fails.
     """
+    settings, failures = settings_of(config), []
     report = document(records, settings.pass_name, settings.backend)
-    failures = []
     for option, path in settings.paths.items():
+        written = report
+        if option == "--reinplace-json":
+            written, problems = _with_hooks(report, config)
+            failures += [f"{option}: {problem}" for problem in problems]
         try:
-            target.write(path, _TEXTS[option](report, path), append=_is_summary(path))
+            target.write(path, _TEXTS[option](written, path), append=_is_summary(path))
         except OSError as error:
             failures.append(f"{option}: cannot write {path}: {error}")
     return failures
+
+
+def _with_hooks(report: dict[str, Any], config: pytest.Config) -> tuple[dict[str, Any], list[str]]:
+    """Return the report with what plugins know, and which of them failed: without theirs it is whole."""
+    problems = []
+    try:
+        report = {**report, "device": device.known(config)}
+    except hooks.HookError as error:
+        problems.append(str(error))
+    try:
+        report = hooks.updated(config, report)
+    except hooks.HookError as error:
+        problems.append(str(error))
+    return report, problems
 
 
 def _html(report: dict[str, Any], path: Path) -> str:

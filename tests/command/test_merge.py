@@ -80,17 +80,26 @@ def test_a_test_in_two_shards_is_named(capsys: pytest.CaptureFixture[str]) -> No
         ({"backend": "inductor"}, """expected 'backend' to be as in a.json, "graph", got "inductor";"""),
         ({"pass": "exact"}, """expected 'pass' to be as in a.json, null, got "exact";"""),
         ({"reasons": {"x": "3"}}, """expected 'reasons.x' to be as in a.json, "1", got "3";"""),
-        ({"device": "cuda"}, "expected 'device' to be as in a.json, null, got"),
+        ({"device": {"name": "b"}}, """expected 'device.name' to be as in a.json, "a", got "b";"""),
+        ({"commit": "2"}, "expected 'commit' to be as in a.json, null, got"),
     ],
 )
 def test_shards_that_do_not_belong_together_are_refused(
     changes: dict[str, Any], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write(Path("a.json"), {"a": test()}, reasons={"x": "1"})
-    write(Path("b.json"), {"b": test()}, **{"reasons": {"x": "1"}, **changes})
+    write(Path("a.json"), {"a": test()}, reasons={"x": "1"}, device={"name": "a"})
+    write(Path("b.json"), {"b": test()}, **{"reasons": {"x": "1"}, "device": {"name": "a"}, **changes})
     assert main(["merge", "out.json", "a.json", "b.json"]) == 2
     assert message in capsys.readouterr().err
     assert not Path("out.json").exists()
+
+
+@pytest.mark.parametrize("order", [("a.json", "b.json"), ("b.json", "a.json")])
+def test_a_shard_that_compiled_nothing_knows_no_device(order: tuple[str, str]) -> None:
+    write(Path("a.json"), {"a": test()}, device={"name": "NVIDIA H200", "slug": "nvidia-h200"})
+    write(Path("b.json"), {"b": test()}, device=None)
+    assert main(["merge", "out.json", *order]) == 0
+    assert data("out.json")["device"] == {"name": "NVIDIA H200", "slug": "nvidia-h200"}
 
 
 def test_an_existing_file_is_replaced_by_force_only(capsys: pytest.CaptureFixture[str]) -> None:

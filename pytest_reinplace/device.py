@@ -1,0 +1,76 @@
+"""What a session ran on: our answer, and whose answer the report takes."""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+import sys
+from typing import Any
+
+import pytest
+
+from . import hooks
+
+# What a worker of pytest-xdist hands to its controller: (what it ran on, why that is not known) as JSON.
+_OUTPUT = "reinplace_device"
+_WORKERS = pytest.StashKey[dict[str, str]]()
+_LONGEST = 64
+
+
+def default() -> dict[str, Any] | None:
+    """Return the GPU's name where torch sees one, else the kind of CPU; ``None`` while torch is not imported.
+
+    Nothing was compiled then, and importing torch to say where would take seconds. The CPU's model is left
+    out: what is cloned does not depend on it, and shards on several machines are merged.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return None
+    if torch.cuda.is_available():
+        return {"type": "cuda", "name": torch.cuda.get_device_name()}
+    return {"type": "cpu", "name": f"cpu {platform.machine()}"}
+
+
+def slug(name: str) -> str:
+    """Return a device's name as part of a file's name: ``"NVIDIA H200"`` is ``"nvidia-h200"``."""
+    return re.sub(r"[^a-z0-9_.]+", "-", name.lower())[:_LONGEST].strip("-.")
+
+
+def known(config: pytest.Config) -> dict[str, Any] | None:
+    """Return what the session ran on, with its ``slug``; ``None`` where nobody knows.
+
+    The workers of pytest-xdist know better than their controller, which imports no torch.
+
+    Raises:
+        hooks.HookError: a plugin's answer cannot be used.
+    """
+    for _, text in sorted(config.stash.get(_WORKERS, {}).items()):
+        info, problem = json.loads(text)
+        if problem:
+            raise hooks.HookError(problem)
+        if info is not None:
+            return _with_slug(info)
+    info = hooks.device_info(config)
+    return None if info is None else _with_slug(info)
+
+
+def _with_slug(info: dict[str, Any]) -> dict[str, Any]:
+    return {**info, "slug": slug(info["name"])}
+
+
+def hand_on(config: pytest.Config) -> None:
+    """Let a worker tell its controller what it ran on."""
+    info, problem = None, ""
+    try:
+        info = hooks.device_info(config)
+    except hooks.HookError as error:
+        problem = str(error)
+    # workeroutput is what pytest-xdist adds to the configuration of a worker.
+    config.workeroutput[_OUTPUT] = json.dumps([info, problem])  # type: ignore[attr-defined]
+
+
+def take(config: pytest.Config, worker: str, output: dict[str, Any]) -> None:
+    """Let the controller note what a worker told at its end."""
+    if _OUTPUT in output:
+        config.stash.setdefault(_WORKERS, {})[worker] = output[_OUTPUT]
