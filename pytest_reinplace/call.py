@@ -15,6 +15,8 @@ from .twin import leaves
 if TYPE_CHECKING:
     import torch
 
+    from .progress import Progress
+
 _numbers = itertools.count()
 
 
@@ -44,18 +46,24 @@ def _calling(fn: Callable[..., Any]) -> types.FunctionType:
 
 
 def with_peak(
-    fast: Callable[..., Any], fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    fast: Callable[..., Any],
+    fn: Any,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    progress: Progress,
 ) -> tuple[Any, int]:
     """Call a compiled callable twice on the same tensors; return the second call's ``(result, peak bytes)``.
 
-    The first call compiles. The contents of all tensors that can be reached from the arguments and from
-    ``fn``, and the states of the random generators, are put back before the second.
+    The first call compiles; ``progress`` is told of the second. The contents of all tensors that can be
+    reached from the arguments and from ``fn``, and the states of the random generators, are put back between.
     """
     tensors = list(_tensors(fn, args, kwargs))
     device = "cuda" if any(t.is_cuda for t in tensors) else "cpu"
     with _restored(tensors):
         fast(*args, **kwargs)
-    return peak.measured(lambda: fast(*args, **kwargs), device)
+    with progress.measuring(1) as at:
+        at(1)
+        return peak.measured(lambda: fast(*args, **kwargs), device)
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ from .captured import CapturedGraph
 from .graph_backend import compile_graph
 from .options import BACKENDS
 from .post_grad import PostGrad
+from .progress import Progress
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -34,6 +35,7 @@ class Capture:
         backend: ``"inductor"``, or ``"graph"`` to run the rewritten graph without generating code.
         folder: where modules of passes are looked for, after ``sys.path``.
         pictured: whether each graph is drawn for a page.
+        progress: is told when something is compiled.
 
     Raises:
         pass_under_test.PassError: there is no such pass.
@@ -47,12 +49,14 @@ class Capture:
         folder: Path | None = None,
         *,
         pictured: bool = False,
+        progress: Progress | None = None,
     ) -> None:
         if backend not in BACKENDS:
             raise ValueError(f"expected backend to be one of {', '.join(BACKENDS)}, got {backend!r}")
         self.pass_under_test = pass_under_test.find(pass_name, folder)
         self.backend = backend
         self.pictured = pictured
+        self.progress = progress or Progress()
         self.graphs: list[CapturedGraph] = []
         self._stack = contextlib.ExitStack()
         self._active = self._triton = False
@@ -72,6 +76,7 @@ class Capture:
         return Report.joined(graph.report for graph in self.graphs)
 
     def __enter__(self) -> Capture:
+        self.progress.reset()
         _torch.reset()
         self._stack.callback(_torch.reset)
         try:
@@ -128,7 +133,8 @@ class Capture:
             patches = install.options(self.pass_under_test, config_patches or {})
             self._frames.compiling = True
             try:
-                return compile_fx(model, inputs, self._framed(inner), patches, **kwargs)
+                with self.progress.compiling():
+                    return compile_fx(model, inputs, self._framed(inner), patches, **kwargs)
             finally:
                 self._frames.compiling = False
 
@@ -138,7 +144,8 @@ class Capture:
         """Let the graphs that ``inner`` compiles know their direction and the module they belong to."""
 
         def compile_one(gm: Any, example_inputs: Any, **kwargs: Any) -> Any:
-            with self._frame(gm, bool(kwargs.get("is_backward"))):
+            # A backward graph is compiled when it runs, long after compile_fx has returned.
+            with self._frame(gm, bool(kwargs.get("is_backward"))), self.progress.compiling():
                 return inner(gm, example_inputs, **kwargs)
 
         return compile_one

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from . import progress
 from .entry import SUFFIX, Entry, EntryError, load
 from .item_capture import attach, settings_of
 
@@ -78,8 +79,15 @@ class EntryItem(pytest.Item):
 
         pass_name = self._option("pass", "exact")
         backend = self._option("backend", preset.backend)
-        pictured = settings_of(self.config).pictured
-        verdict = run(self.entry, preset, pass_name, backend, self.config.rootpath, pictured=pictured)
+        verdict = run(
+            self.entry,
+            preset,
+            pass_name,
+            backend,
+            self.config.rootpath,
+            pictured=settings_of(self.config).pictured,
+            progress=progress.of(self.config),
+        )
         attach(self, verdict.graphs)
         if verdict.problems():
             raise EntryFailure(verdict)

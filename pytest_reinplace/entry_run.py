@@ -14,6 +14,7 @@ from . import _triton, triton_cpu
 from .entry import Entry, Preset
 from .entry_verdict import EntryVerdict
 from .program import Program
+from .progress import Progress
 from .twin import differences, leaves, twin
 
 
@@ -22,7 +23,14 @@ class BuilderError(Exception):
 
 
 def run(
-    entry: Entry, preset: Preset, pass_name: str, backend: str, rootdir: Path, *, pictured: bool = False
+    entry: Entry,
+    preset: Preset,
+    pass_name: str,
+    backend: str,
+    rootdir: Path,
+    *,
+    pictured: bool = False,
+    progress: Progress | None = None,
 ) -> EntryVerdict:
     """Build, run eagerly, compile, run and compare one entry; ``pictured`` draws its graphs for a page.
 
@@ -38,7 +46,7 @@ def run(
     with importable(entry.path.parent, rootdir), triton_cpu.working():
         pair = twin(build(entry, preset))
         eager = pair.after_eager(_call(pair.eager.fn, pair.eager, entry))
-        compiling = Capture(pass_name=pass_name, backend=backend, pictured=pictured)
+        compiling = Capture(pass_name=pass_name, backend=backend, pictured=pictured, progress=progress)
         with _options(entry), compiling as capture:
             fn = torch.compile(pair.program.fn, fullgraph=entry.fullgraph, dynamic=entry.dynamic or None)
             compiled = pair.after_compiled(_call(fn, pair.program, entry))

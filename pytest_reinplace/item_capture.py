@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from . import marker
+from . import marker, progress
 from .counts import counts_of
 from .options import Settings
 
@@ -72,6 +72,7 @@ def begin(item: pytest.Item) -> Capture:
             backend=marked.backend or settings.backend or "inductor",
             folder=item.config.rootpath,
             pictured=settings.pictured,
+            progress=progress.of(item.config),
         )
     except PassError as error:
         raise pytest.UsageError(str(error)) from None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from . import hookspec, item_capture, marker, options, record
+from . import hookspec, item_capture, marker, options, progress, record
 from .fixtures import assert_clones, assert_reinplaced, reinplace
 from .item_capture import SETTINGS, settings_of
 
@@ -67,6 +67,17 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[_OLD] = comparison_gate.prepare(settings.compare)
     config.stash[_RECORDS] = record.Records()
     config.pluginmanager.register(config.stash[_RECORDS], "reinplace-records")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Take hold of the terminal while nothing captures what is written to it."""
+    if not settings_of(session.config).disable:
+        session.config.stash[progress.SESSION] = progress.of_session(session.config)
+
+
+def pytest_enter_pdb(config: pytest.Config) -> None:
+    """Leave the terminal to the debugger."""
+    progress.of(config).silence()
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -148,8 +159,9 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Leave torch as it was."""
+    """Leave torch and the terminal as they were."""
     item_capture.end_interrupted(config)
+    progress.of(config).close()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -108,7 +108,7 @@ class Workbench:
         back before the second call. A ``fn`` that is compiled already is called as it is.
         """
         start = len(self._capture.graphs)
-        result, peak = call.with_peak(call.compiled(fn), fn, args, kwargs)
+        result, peak = call.with_peak(call.compiled(fn), fn, args, kwargs, self._capture.progress)
         graphs = tuple(self._capture.graphs[start:])
         from .passes import Report
 

@@ -42,7 +42,7 @@ def _run(given: argparse.Namespace) -> int:
     if given.command == "show":
         from . import show
 
-        return show.show(given.report)
+        return show.show(given.report, given.markdown)
     if given.command == "compare":
         from . import compare
 
@@ -69,6 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     show = commands.add_parser("show", help="print the terminal section of a JSON report")
     show.add_argument("report", type=Path, metavar="A.json")
+    show.add_argument("--markdown", action="store_true", help="what --reinplace-markdown writes")
     _add_compare(commands.add_parser("compare", help="print two reports beside each other, hold limits"))
     merge = commands.add_parser("merge", help="write the reports of several shards as one")
     merge.add_argument("out", type=Path, metavar="OUT.json", help="written whole or not at all")

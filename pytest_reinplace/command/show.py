@@ -1,4 +1,4 @@
-"""``pytest-reinplace show``: the terminal section of a report that was written before."""
+"""``pytest-reinplace show``: a report that was written before, as the terminal section or as Markdown."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from .. import stored, terminal
-from ..visible import visible
+from ..reports.document import document
+from ..reports.markdown import markdown
+from ..stored import Stored
+from ..visible import brief, visible
 
 if TYPE_CHECKING:
     import pytest
+
+_VERSIONS = 10
 
 
 class Lines:
@@ -29,12 +34,23 @@ class Lines:
         print(visible(text))
 
 
-def show(path: Path) -> int:
-    """Print the section; returns the exit code.
+def show(path: Path, as_markdown: bool = False) -> int:
+    """Print the section, or the report as Markdown; returns the exit code.
 
     Raises:
         stored.StoredError: the report cannot be used.
     """
     found = stored.read(path)
+    if as_markdown:
+        print(markdown(_document(found)), end="")
+        return 0
     terminal.summarize(cast("pytest.TerminalReporter", Lines()), found.records)
     return 0
+
+
+def _document(found: Stored) -> dict[str, Any]:
+    """Return a document of what was checked: sums are made anew, and of the rest the versions are kept."""
+    versions = found.document.get("versions")
+    pairs = sorted(versions.items())[:_VERSIONS] if isinstance(versions, dict) else []
+    kept = {brief(name): brief(value) for name, value in pairs if isinstance(value, str)}
+    return {**document(found.records, None, None), "versions": kept}

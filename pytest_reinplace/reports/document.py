@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .. import _torch
+from .. import _torch, plain
 from ..counts import total
 from ..record import Record
 
@@ -50,11 +50,8 @@ def document(
 def _sentences(records: Iterable[Record]) -> dict[str, str]:
     """Return a sentence for each reason that is given."""
     found = sorted({clone["reason"] for record in records for clone in record.clones if clone["reason"]})
-    if not found:
-        return {}
-    from ..passes import Reason
-
-    return {name: Reason(name).sentence for name in found}
+    # passes would import torch, which a report that was written before can do without.
+    return {name: plain.reason_type()(name).sentence for name in found}
 
 
 def as_json(report: dict[str, Any]) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,6 +48,57 @@ def test_names_with_control_codes_are_escaped(tmp_path: Path, capsys: pytest.Cap
     assert any(line.startswith(r"  x\x07 at \x1b]0;m.py: 32 B,") for line in lines)
 
 
+def test_as_markdown_it_is_what_the_run_wrote(
+    pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graphs = [graph(clone(2048), in_place()), graph(clone(8), suspicious=["a.b"], problem="odd")]
+    pytester.makepyfile(
+        f"""
+        import json, pytest
+
+        @pytest.mark.parametrize("name", range(12))
+        def test_it(request, name):
+            request.node.user_properties.append(("reinplace", json.dumps({graphs!r})))
+        """
+    )
+    run = pytester.runpytest_inprocess(
+        "--reinplace-markdown=a.md", "--reinplace-json=a.json", "-pno:hypothesispytest"
+    )
+    run.assert_outcomes(passed=12)
+    capsys.readouterr()
+    assert main(["show", "--markdown", str(pytester.path / "a.json")]) == 0
+    assert capsys.readouterr().out == (pytester.path / "a.md").read_text()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"total": {"tests": "<b>"}, "reasons": {"still-read": "![i](http://example.com)"}},
+        {"total": None, "reasons": 3, "versions": None},
+        {"versions": {"<script>": "<b>", "a\x1b": "x" * 10**6, "b": 3} | {f"n{i}": "1" for i in range(99)}},
+    ],
+)
+def test_as_markdown_nothing_that_was_not_checked_comes_through(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], changes: dict[str, Any]
+) -> None:
+    name = "t.py::</details>\x1b[2J|\n"
+    path = write(tmp_path / "a.json", {name: test(clone(label="<img src=x>", reason="new"))}, **changes)
+    assert main(["show", "--markdown", path]) == 0
+    text = capsys.readouterr().out
+    assert len(text) < 10_000
+    assert text.startswith("## Reinplacing\n\n| tests | graphs | candidates | in place | cloned |")
+    assert "| 1 | 1 | 1 | 0 | 1 | 32 B |" in text
+    assert not re.search(r"<(script|b>|img)|\x1b|!\[", text)
+    assert "for an unknown reason" in text
+
+
+def test_as_markdown_a_report_that_cannot_be_used_is_exit_code_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["show", "--markdown", write(tmp_path / "a.json", {}, schema=99)]) == 2
+    assert capsys.readouterr().out == ""
+
+
 def test_an_empty_report_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", write(tmp_path / "a.json", {})]) == 0
     assert "no test was captured: none ran torch.compile" in capsys.readouterr().out
@@ -75,7 +128,8 @@ def test_it_imports_no_torch_and_survives_ascii_and_a_closed_pipe(tmp_path: Path
     program = f"""
 import sys
 from pytest_reinplace.command.main import main
-code = main(["compare", {path!r}, {path!r}]) or main(["show", {path!r}])
+commands = ["compare", {path!r}, {path!r}], ["show", {path!r}], ["show", "--markdown", {path!r}]
+code = max(map(main, commands))
 assert not {{"torch", "triton", "yaml", "numpy"}} & set(sys.modules)
 sys.exit(code)
 """
