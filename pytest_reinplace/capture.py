@@ -58,6 +58,7 @@ class Capture:
         self.pictured = pictured
         self.progress = progress or Progress()
         self.graphs: list[CapturedGraph] = []
+        self.peaks: list[int] = []
         self._stack = contextlib.ExitStack()
         self._active = self._triton = False
         self._frames = threading.local()

@@ -11,7 +11,7 @@ import pytest
 
 from . import progress
 from .entry import SUFFIX, Entry, EntryError, load
-from .item_capture import attach, settings_of
+from .item_capture import NO_DEVICE, attach, settings_of
 
 if TYPE_CHECKING:
     from _pytest._code.code import ExceptionInfo, TerminalRepr
@@ -101,7 +101,7 @@ class EntryItem(pytest.Item):
 
         has_gpu = torch.cuda.is_available()
         if self.device == "cuda" and not has_gpu:
-            pytest.skip("no CUDA device")
+            pytest.skip(NO_DEVICE)
         launches = "triton" in self.entry.requires and "cuda" in self.entry.presets
         return "cuda" if launches and has_gpu else self.device
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 def _capture(request: pytest.FixtureRequest) -> Capture:
     if item_capture.settings_of(request.config).disable:
         pytest.skip(item_capture.DISABLED)
+    item_capture.require_device(request.node)
     return item_capture.begin(request.node)
 
 
@@ -25,7 +26,7 @@ def reinplace(request: pytest.FixtureRequest) -> Workbench:
     """Work with passes and callables: ``.apply(gm, my_pass)``, ``.run(fn, x)``, ``.compile(fn)``."""
     from .workbench import Workbench
 
-    return Workbench(_capture(request))
+    return Workbench(_capture(request), item_capture.device_of(request.node))
 
 
 @pytest.fixture

@@ -28,6 +28,7 @@ PICTURES = "reinplace_pictures"
 _PICTURES = pytest.StashKey[str]()
 _RUNNING = pytest.StashKey[pytest.Item]()
 FIXTURES = frozenset({"reinplace", "assert_reinplaced", "assert_clones"})
+NO_DEVICE = "no CUDA device"
 DISABLED = "--reinplace-disable: nothing is captured, so the pass would not be exercised"
 
 
@@ -52,6 +53,20 @@ def is_wanted(item: pytest.Item) -> bool:
     if settings.disable or not isinstance(item, pytest.Function):
         return False
     return is_asked(item) or ("torch" in sys.modules and (settings.reports or settings.compare is not None))
+
+
+def device_of(item: pytest.Item) -> str:
+    """Return the device that a test is for: its marker's, else the option's, else the CPU."""
+    return marker.read(item).device or settings_of(item.config).device or "cpu"
+
+
+def require_device(item: pytest.Item) -> None:
+    """Skip a test for a device that is missing here."""
+    if device_of(item) == "cuda":
+        import torch
+
+        if not torch.cuda.is_available():
+            pytest.skip(NO_DEVICE)
 
 
 def begin(item: pytest.Item) -> Capture:
@@ -132,12 +147,16 @@ def origin(capture: Capture) -> str:
 
 
 def check_limits(item: pytest.Item) -> None:
-    """Fail a test whose marker allows fewer clones than it has."""
+    """Fail a test whose marker allows fewer clones or less memory than it has."""
     capture, marked = running(item), marker.read(item)
     if capture is None or not marked.has_limits:
         return
     from . import verdict
 
-    found = verdict.within(capture.graphs, marked.max_clones, marked.max_clone_bytes, origin(capture))
-    if not found.passed:
-        pytest.fail(str(found), pytrace=False)
+    where, found = origin(capture), []
+    if marked.limits_clones:
+        found.append(verdict.within(capture.graphs, marked.max_clones, marked.max_clone_bytes, where))
+    if marked.max_peak_bytes is not None:
+        found.append(verdict.peaks_within(capture.peaks, marked.max_peak_bytes, where))
+    if not all(one.passed for one in found):
+        pytest.fail("\n".join(str(one) for one in found if not one.passed), pytrace=False)

@@ -10,11 +10,14 @@ import pytest
 from . import options
 
 NAME = "reinplace"
-_VALID = ("backend", "pass_", "max_clones", "max_clone_bytes")
+_TEXTS = {"device": options.device_name, "backend": options.backend_name, "pass_": options.pass_name}
+_COUNTS = ("max_clones", "max_clone_bytes", "max_peak_bytes")
+_VALID = (*_TEXTS, *_COUNTS)
 
 LINE = (
-    "reinplace(*, backend=None, pass_=None, max_clones=None, max_clone_bytes=None): capture what the test "
-    "compiles, with this backend and pass, and fail it when more is cloned"
+    "reinplace(*, device=None, backend=None, pass_=None, max_clones=None, max_clone_bytes=None, "
+    "max_peak_bytes=None): capture what the test compiles, on this device, with this backend and pass, and "
+    "fail it when more is cloned, or more memory held by reinplace.run"
 )
 
 
@@ -22,13 +25,20 @@ LINE = (
 class Marked:
     """What the markers of a test say; ``None`` where they say nothing."""
 
+    device: str | None = None
     backend: str | None = None
     pass_: str | None = None
     max_clones: int | None = None
     max_clone_bytes: int | None = None
+    max_peak_bytes: int | None = None
 
     @property
     def has_limits(self) -> bool:
+        """Whether the test may fail because of what it cloned or held."""
+        return self.limits_clones or self.max_peak_bytes is not None
+
+    @property
+    def limits_clones(self) -> bool:
         """Whether the test may fail because of what it cloned."""
         return self.max_clones is not None or self.max_clone_bytes is not None
 
@@ -53,13 +63,12 @@ def read(item: pytest.Item) -> Marked:
 
 
 def _check(item: pytest.Item, name: str, value: Any) -> None:
-    if name in ("max_clones", "max_clone_bytes"):
+    if name in _COUNTS:
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             raise _wrong(item, f"expected {name} to be an int of at least 0, got {value!r}")
         return
-    check = options.backend_name if name == "backend" else options.pass_name
     try:
-        check(value if isinstance(value, str) else repr(value))
+        _TEXTS[name](value if isinstance(value, str) else repr(value))
     except ValueError as error:
         raise _wrong(item, f"{name}: {error}") from None
 

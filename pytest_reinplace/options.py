@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 BACKENDS = ("inductor", "graph")
 PASSES = ("inductor", "exact")
+DEVICES = ("cpu", "cuda")
 
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("0", "false", "no", "off", "")
@@ -73,6 +74,13 @@ def backend_name(text: str) -> str:
     raise ValueError(f"expected one of {', '.join(BACKENDS)}, got {text!r}")
 
 
+def device_name(text: str) -> str:
+    """Return a name of a device; raises ``ValueError`` naming the valid ones."""
+    if text in DEVICES:
+        return text
+    raise ValueError(f"expected one of {', '.join(DEVICES)}, got {text!r}")
+
+
 def switch(text: str) -> bool:
     """Return a truth value written as text."""
     if text.lower() in _TRUE:
@@ -98,6 +106,7 @@ OPTIONS = (
     Option(
         "backend", "how captured tests compile: inductor, or graph (no code generation)", "NAME", backend_name
     ),
+    Option("device", "where corpus entries and reinplace.device are: cpu or cuda", "NAME", device_name),
     Option(
         "compare", "compare with the JSON report at PATH, and fail the run when a limit is exceeded", "PATH"
     ),
@@ -122,6 +131,7 @@ class Settings:
     html: Path | None = None
     pass_name: str | None = None
     backend: str | None = None
+    device: str | None = None
     compare: Path | None = None
     fail_on: tuple[Limit, ...] = ()
     disable: bool = False
@@ -192,6 +202,7 @@ def resolve(config: pytest.Config, environment: Mapping[str, str] = os.environ) 
         html=path("reinplace_html"),
         pass_name=values["reinplace_pass"],
         backend=values["reinplace_backend"],
+        device=values["reinplace_device"],
         compare=None if values["reinplace_compare"] is None else Path(values["reinplace_compare"]),
         fail_on=_limits(values["reinplace_fail_on"] or ()),
         disable=bool(values["reinplace_disable"]),

@@ -100,6 +100,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if settings_of(item.config).disable and marker.read(item).has_limits:
         pytest.skip(item_capture.DISABLED)
     if item_capture.is_wanted(item):
+        if item_capture.is_asked(item):
+            item_capture.require_device(item)
         item_capture.begin(item)
 
 

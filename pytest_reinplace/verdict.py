@@ -135,6 +135,20 @@ def within(
     return Verdict(tuple(problems), tuple(clones) if problems else (), origin)
 
 
+def peaks_within(peaks: Sequence[int], most: int, origin: str = "") -> Verdict:
+    """Judge that no measured call held more bytes than allowed; one that nothing measured does not pass."""
+    if not peaks:
+        return Verdict(
+            ("nothing was measured: max_peak_bytes limits the calls of reinplace.run(fn, *args)",),
+            origin=origin,
+        )
+    if max(peaks) <= most:
+        return Verdict(origin=origin)
+    return Verdict(
+        (f"{wording.bytes_of(max(peaks))} at the peak, allowed are max_peak_bytes={most}",), (), origin
+    )
+
+
 def _bears(outcome: Outcome, name: str) -> bool:
     return name in (outcome.label, outcome.arg)
 

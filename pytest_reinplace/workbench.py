@@ -44,10 +44,12 @@ class Workbench:
 
     Args:
         capture: the running capture.
+        device: where the test is to have its tensors.
     """
 
-    def __init__(self, capture: Capture) -> None:
+    def __init__(self, capture: Capture, device: str = "cpu") -> None:
         self._capture = capture
+        self.device = device
         self._applied = 0
 
     @property
@@ -109,6 +111,7 @@ class Workbench:
         """
         start = len(self._capture.graphs)
         result, peak = call.with_peak(call.compiled(fn), fn, args, kwargs, self._capture.progress)
+        self._capture.peaks.append(peak)
         graphs = tuple(self._capture.graphs[start:])
         from .passes import Report
 

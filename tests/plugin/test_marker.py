@@ -15,6 +15,33 @@ def run(project: pytest.Pytester, marker: str, body: str, *args: str) -> pytest.
 KEEP = "def test_it():\n    torch.compile(keep)(*inputs(keep))\n"
 
 
+RUN = "def test_it(reinplace):\n    reinplace.run(call_op, torch.zeros(1000), torch.ones(1000))\n"
+
+
+@pytest.mark.parametrize("marker", ["max_peak_bytes=4100", "max_peak_bytes=4100, max_clones=0"])
+def test_below_the_peak_a_test_passes(compiling: pytest.Pytester, marker: str) -> None:
+    run(compiling, marker, RUN).assert_outcomes(passed=1)
+
+
+def test_above_the_peak_it_fails_with_all_that_is_exceeded(compiling: pytest.Pytester) -> None:
+    lines = "reinplace.run(pure, torch.ones(8))", "reinplace.run(keep, torch.ones(1000))"
+    body = "def test_it(reinplace):\n    " + "\n    ".join(lines)
+    result = run(compiling, "max_peak_bytes=4000, max_clones=0", body)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "1 clone, allowed are max_clones=0 (pass inductor, backend graph)",
+            "7.* KiB (80* B) at the peak, allowed are max_peak_bytes=4000 (pass inductor, backend graph)",
+        ]
+    )
+
+
+def test_a_peak_that_nothing_measured_fails(compiling: pytest.Pytester) -> None:
+    result = run(compiling, "max_peak_bytes=4000", KEEP)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["nothing was measured: max_peak_bytes limits the calls of reinplace.run*"])
+
+
 @pytest.mark.parametrize("marker", ["max_clones=1", "max_clone_bytes=32", "max_clones=1, max_clone_bytes=40"])
 def test_within_the_limits_a_test_passes(compiling: pytest.Pytester, marker: str) -> None:
     run(compiling, marker, KEEP).assert_outcomes(passed=1)
@@ -75,11 +102,17 @@ def test_a_pass_that_cannot_be_imported_is_an_error_of_the_test(compiling: pytes
 @pytest.mark.parametrize(
     ("marker", "message"),
     [
-        ("max_clone=1", "has no argument 'max_clone'; the valid ones are backend, pass_, max_clones, *"),
+        (
+            "max_clone=1",
+            "has no argument 'max_clone'; the valid ones are device, backend, pass_, max_clones, *",
+        ),
         ("'exact'", "takes keyword arguments only, got ('exact',)"),
         ("max_clones=-1", "expected max_clones to be an int of at least 0, got -1"),
         ("max_clones=True", "expected max_clones to be an int of at least 0, got True"),
         ("max_clone_bytes='1MiB'", "expected max_clone_bytes to be an int of at least 0, got '1MiB'"),
+        ("max_peak_bytes=1.5", "expected max_peak_bytes to be an int of at least 0, got 1.5"),
+        ("device='tpu'", "device: expected one of cpu, cuda, got 'tpu'"),
+        ("device=0", "device: expected one of cpu, cuda, got '0'"),
         ("backend='eager'", "backend: expected one of inductor, graph, got 'eager'"),
         (
             "pass_='nosuch'",
@@ -97,4 +130,6 @@ def test_a_wrong_marker_stops_before_the_first_test(
 
 def test_it_is_listed(compiling: pytest.Pytester) -> None:
     result = compiling.runpytest_inprocess("--markers")
-    result.stdout.fnmatch_lines(["@pytest.mark.reinplace(*, backend=None, pass_=None, max_clones=None, *"])
+    result.stdout.fnmatch_lines(
+        ["@pytest.mark.reinplace(*, device=None, backend=None, pass_=None, max_clones=None, *"]
+    )

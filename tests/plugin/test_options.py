@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from pytest_reinplace.options import OPTIONS, Settings, resolve, switch
+from pytest_reinplace.limit import limit
+from pytest_reinplace.options import OPTIONS, Option, Settings, resolve, switch
+
+from ..house.checkout import ROOT
 
 
 def settings(
@@ -36,6 +40,55 @@ def test_the_command_line_beats_the_environment_beats_the_ini_file(pytester: pyt
     assert settings(pytester, ini=ini, environment=environment).pass_name == "a:environment"
     found = settings(pytester, "--reinplace-pass=exact", ini=ini, environment=environment)
     assert found.pass_name == "exact"
+
+
+# For every option a value, what Settings holds of it, and a wrong value with what is said of it.
+VALUES: dict[str, tuple[str, str, object, str]] = {
+    "report": ("1", "report", True, "expected one of 1, true, yes, on, 0, false, no, off, got"),
+    "disable": ("on", "disable", True, "expected one of 1, true, yes, on, 0, false, no, off, got"),
+    "json": ("/x.json", "json", Path("/x.json"), ""),
+    "markdown": ("/x.md", "markdown", Path("/x.md"), ""),
+    "html": ("/x.html", "html", Path("/x.html"), ""),
+    "compare": ("/x.json", "compare", Path("/x.json"), ""),
+    "pass": (
+        "a.b:c",
+        "pass_name",
+        "a.b:c",
+        "expected one of inductor, exact or package.module:attribute, got",
+    ),
+    "backend": ("graph", "backend", "graph", "expected one of inductor, graph, got"),
+    "device": ("cuda", "device", "cuda", "expected one of cpu, cuda, got"),
+    "fail-on": ("clones:0", "fail_on", (limit("clones:0"),), "expected "),
+}
+
+
+@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
+def test_each_option_can_be_set_in_three_places(pytester: pytest.Pytester, option: Option) -> None:
+    text, field, value, refusal = VALUES[option.name]
+    with_it = {"REINPLACE_COMPARE": "/x.json"} if option.name == "fail-on" else {}
+    flag = f"{option.flag}={text}" if option.metavar else option.flag
+    assert getattr(settings(pytester, flag, environment=with_it), field) == value
+    assert getattr(settings(pytester, environment={option.variable: text}), field) == value
+    assert getattr(settings(pytester, ini=f"{option.dest} = {text}"), field) == value
+    assert getattr(settings(pytester), field) == getattr(Settings(), field)
+    if not refusal:
+        return
+    places = {
+        "ini option": {"ini": f"{option.dest} = ?"},
+        "environment": {"environment": {option.variable: "?"}},
+    }
+    for place, given in places.items():
+        with pytest.raises(pytest.UsageError, match=f"^{place}.*: {re.escape(refusal)}"):
+            settings(pytester, **given)
+    if option.metavar:
+        with pytest.raises(pytest.UsageError, match=f"^{option.flag}: {re.escape(refusal)}"):
+            settings(pytester, f"{option.flag}=?", environment=with_it)
+
+
+def test_the_readme_names_each_option() -> None:
+    text = (ROOT / "README.md").read_text()
+    rows = re.findall(r"^\| `(--reinplace-[a-z-]+)", text, re.MULTILINE)
+    assert sorted(rows) == sorted(option.flag for option in OPTIONS)
 
 
 def test_an_empty_variable_is_none(pytester: pytest.Pytester) -> None:
