@@ -148,8 +148,11 @@ def origin(capture: Capture) -> str:
 
 def check_limits(item: pytest.Item) -> None:
     """Fail a test whose marker allows fewer clones or less memory than it has."""
-    capture, marked = running(item), marker.read(item)
-    if capture is None or not marked.has_limits:
+    capture = running(item)
+    if capture is None:
+        return
+    marked = marker.read(item)
+    if not marked.has_limits:
         return
     from . import verdict
 

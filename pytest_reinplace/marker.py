@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from . import options
+
+if TYPE_CHECKING:
+    from .marked import Marked
 
 NAME = "reinplace"
 _TEXTS = {"device": options.device_name, "backend": options.backend_name, "pass_": options.pass_name}
@@ -19,28 +21,6 @@ LINE = (
     "max_peak_bytes=None): capture what the test compiles, on this device, with this backend and pass, and "
     "fail it when more is cloned, or more memory held by reinplace.run"
 )
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Marked:
-    """What the markers of a test say; ``None`` where they say nothing."""
-
-    device: str | None = None
-    backend: str | None = None
-    pass_: str | None = None
-    max_clones: int | None = None
-    max_clone_bytes: int | None = None
-    max_peak_bytes: int | None = None
-
-    @property
-    def has_limits(self) -> bool:
-        """Whether the test may fail because of what it cloned or held."""
-        return self.limits_clones or self.max_peak_bytes is not None
-
-    @property
-    def limits_clones(self) -> bool:
-        """Whether the test may fail because of what it cloned."""
-        return self.max_clones is not None or self.max_clone_bytes is not None
 
 
 def read(item: pytest.Item) -> Marked:
@@ -59,6 +39,8 @@ def read(item: pytest.Item) -> Marked:
             if value is not None:
                 _check(item, name, value)
                 given.setdefault(name, value)
+    from .marked import Marked
+
     return Marked(**given)
 
 

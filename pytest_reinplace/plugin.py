@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from . import hookspec, item_capture, marker, options, progress, record
+from . import hookspec, item_capture, marker, options, progress, records
 from .fixtures import assert_clones, assert_reinplaced, reinplace
 from .item_capture import SETTINGS, settings_of
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["assert_clones", "assert_reinplaced", "reinplace"]
 
-_RECORDS = pytest.StashKey[record.Records]()
+_RECORDS = pytest.StashKey[records.Records]()
 _FAILURES = pytest.StashKey[list[str]]()
 _OLD: pytest.StashKey[Stored] = pytest.StashKey()
 _COMPARED: pytest.StashKey[Comparison] = pytest.StashKey()
@@ -65,7 +65,7 @@ def pytest_configure(config: pytest.Config) -> None:
         from . import comparison_gate
 
         config.stash[_OLD] = comparison_gate.prepare(settings.compare)
-    config.stash[_RECORDS] = record.Records()
+    config.stash[_RECORDS] = records.Records()
     config.pluginmanager.register(config.stash[_RECORDS], "reinplace-records")
 
 
@@ -92,7 +92,8 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Refuse wrong markers before the first test runs."""
     for item in items:
-        marker.read(item)
+        if item.get_closest_marker(marker.NAME) is not None:
+            marker.read(item)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -131,7 +132,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     report = yield
     item_capture.illustrate(item, report)
     if item_capture.running(item) is not None:
-        report.sections = record.without_trace_log(report.sections)
+        from . import trace_log
+
+        report.sections = trace_log.removed(report.sections)
     return report
 
 
@@ -175,16 +178,16 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         device.hand_on(config)
     if _RECORDS not in config.stash or config.option.collectonly:
         return
-    records = config.stash[_RECORDS].sorted()
+    known = config.stash[_RECORDS].sorted()
     if settings.paths:
         from .reports import files
 
-        failures = config.stash[_FAILURES] = files.write_all(records, config)
+        failures = config.stash[_FAILURES] = files.write_all(known, config)
         if failures and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
     if _OLD in config.stash:
         from . import comparison_gate
 
-        found = config.stash[_COMPARED] = comparison_gate.judge(config.stash[_OLD], records, settings)
+        found = config.stash[_COMPARED] = comparison_gate.judge(config.stash[_OLD], known, settings)
         if not found.passed and session.exitstatus in comparison_gate.MAY_FAIL:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 from typing import Any
 
 import pytest
 
 from .counts import counts_of
 from .item_capture import PICTURES, PROPERTY
-
-_TRACE = re.compile(r"DEBUG\s+torch\.__trace:\S+\s*$")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -53,31 +50,3 @@ class Record:
     def counts(self) -> dict[str, int]:
         """Return the numbers that a summary shows."""
         return counts_of(self.graphs)
-
-
-class Records:
-    """Collects the records of a session, a plugin of its own: only the controller of a run has one."""
-
-    def __init__(self) -> None:
-        self._by_id: dict[str, Record] = {}
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note a test that has run; the last run of a repeated test counts."""
-        record = Record.of(report) if report.when == "call" else None
-        if record is not None:
-            self._by_id[record.nodeid] = record
-
-    def sorted(self) -> list[Record]:
-        """Return the records by test id, whatever the order of running was."""
-        return [self._by_id[nodeid] for nodeid in sorted(self._by_id)]
-
-
-def without_trace_log(sections: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return captured output without torch's trace log, whose records have no text."""
-    kept = []
-    for name, text in sections:
-        lines = text.splitlines(keepends=True)
-        left = "".join(line for line in lines if not _TRACE.match(line))
-        if left or not text:
-            kept.append((name, left))
-    return kept
