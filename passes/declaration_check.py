@@ -22,7 +22,7 @@ Named = dict[str, Any]
 def check_declaration(op: Any, *args: Any, **kwargs: Any) -> None:
     """Run an operator on these arguments, and on changed ones, and compare with what is known about it.
 
-    Checked is what :func:`pytest_reinplace.passes.declare` declared, and for the rest the schema: what is
+    Checked is what ``pytest_reinplace.passes.declare`` declared, and for the rest the schema: what is
     not said to be written stays as it is; results share storage with the arguments they are said to alias
     and with no others; arguments that are not read, and write-only ones before the call, may hold anything;
     an elementwise operator may be given the tensor that it writes, and element i reaches element i alone.

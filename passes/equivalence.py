@@ -40,7 +40,7 @@ class EquivalenceError(ReinplaceError, AssertionError):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Difference:
-    """The first difference between two runs: its kind, as of :class:`EquivalenceError`, and a sentence."""
+    """The first difference between two runs: its kind, as of ``EquivalenceError``, and a sentence."""
 
     kind: str
     text: str

@@ -1,8 +1,8 @@
 """The pass inside Inductor, by its public hooks, and what it takes to be right there.
 
-Two hooks are used. Before the joint-graph stage :class:`ProtectPass` hides copies that Inductor's no-op
+Two hooks are used. Before the joint-graph stage ``ProtectPass`` hides copies that Inductor's no-op
 removal would drop although they keep two tensors apart. After the post-grad patterns
-:class:`ReinplacePass` rewrites the graph, with Inductor's own reinplacing switched off.
+``ReinplacePass`` rewrites the graph, with Inductor's own reinplacing switched off.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CustomGraphPass: Any = _torch.custom_graph_pass()
 
 @contextlib.contextmanager
 def observe(callback: Observer) -> Iterator[None]:
-    """Call ``callback(report, graph)`` for every graph that a :class:`ReinplacePass` rewrites inside.
+    """Call ``callback(report, graph)`` for every graph that a ``ReinplacePass`` rewrites inside.
 
     ``graph`` is the rewritten graph, still in Inductor's hands: look, do not touch. A graph that comes
     from Inductor's cache is not rewritten again and not seen.
@@ -63,8 +63,8 @@ class ReinplacePass(CustomGraphPass):  # type: ignore[misc]
 
     Args:
         name: how logs and caches call it.
-        policy: as for :func:`pytest_reinplace.passes.reinplace`.
-        order: as for :func:`pytest_reinplace.passes.reinplace`.
+        policy: as for ``pytest_reinplace.passes.reinplace``.
+        order: as for ``pytest_reinplace.passes.reinplace``.
     """
 
     name: str = "reinplace"
@@ -158,8 +158,8 @@ def inductor_options(*, policy: Policy = "memory", order: Ordering = "free") -> 
     switched off by name. All keys are public configuration and part of Inductor's cache key.
 
     Args:
-        policy: as for :func:`pytest_reinplace.passes.reinplace`.
-        order: as for :func:`pytest_reinplace.passes.reinplace`.
+        policy: as for ``pytest_reinplace.passes.reinplace``.
+        order: as for ``pytest_reinplace.passes.reinplace``.
 
     Raises:
         ReinplaceError: an option has another value.

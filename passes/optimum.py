@@ -31,7 +31,7 @@ def minimum_clone_bytes(
 
     Every subset of the candidates is forced in place and run on real tensors, cheapest copies first, and
     it is legal when every node computes what it does as written and the contract of
-    :func:`assert_equivalent` holds at the end, on these inputs and with other numbers in them and in the
+    ``assert_equivalent`` holds at the end, on these inputs and with other numbers in them and in the
     indices that the graph makes (``variation.py``): no rule follows from luck. Counted are: the bytes of each
     candidate that is copied; of each operand copied instead, so that its node may write; of each
     ``copy_`` into an input that remains; of each output copied so that it shares nothing. The order of

@@ -28,7 +28,7 @@ class RandomGraph:
     Args:
         gm: the graph; every node has ``meta["val"]``.
         inputs: real tensors, one for each placeholder.
-        choices: what :func:`strategies.replayed` builds it from again.
+        choices: what ``strategies.replayed`` builds it from again.
     """
 
     gm: GraphModule

@@ -2,8 +2,8 @@
 
 An operator's schema says which arguments it writes and which results alias them. It does not say that the
 old content of a written argument is never read, that an operator works element by element, or that its
-schema is wrong; and a higher-order operator has no schema at all. :func:`declare` says it. A declaration is
-believed: :func:`pytest_reinplace.passes.verify.check_declaration` runs an operator and finds wrong ones.
+schema is wrong; and a higher-order operator has no schema at all. ``declare`` says it. A declaration is
+believed: ``pytest_reinplace.passes.verify.check_declaration`` runs an operator and finds wrong ones.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _by_identity: dict[int, Declaration] = {}
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Declaration:
-    """What was declared about one operator; see :func:`declare`.
+    """What was declared about one operator; see ``declare``.
 
     Args:
         op: the operator's name, ``"mylib::silu_and_mul.default"``.
@@ -59,7 +59,7 @@ class Declaration:
 
 
 class Registration:
-    """A declaration in force, until :meth:`undo` or the end of the ``with`` block that it opens."""
+    """A declaration in force, until ``undo`` or the end of the ``with`` block that it opens."""
 
     def __init__(self, op: Any, declaration: Declaration) -> None:
         self.op = op

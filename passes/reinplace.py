@@ -51,7 +51,7 @@ def reinplace(gm: GraphModule, *, policy: Policy = "memory", order: Ordering = "
 
 @paused()
 def reinplace_graph(graph: Graph, options: Options = DEFAULT) -> Report:
-    """Do the work of :func:`reinplace` on one bare graph.
+    """Do the work of ``reinplace`` on one bare graph.
 
     Subgraphs stay as they are: Inductor has had each of them rewritten before.
     """
@@ -63,7 +63,7 @@ def reinplace_graph(graph: Graph, options: Options = DEFAULT) -> Report:
 
 @paused()
 def analyze(gm: GraphModule, *, policy: Policy = "memory", order: Ordering = "free") -> Report:
-    """Return what :func:`reinplace` would decide with the same arguments; the graph is not touched.
+    """Return what ``reinplace`` would decide with the same arguments; the graph is not touched.
 
     Raises:
         GraphError: it is no functional graph.

@@ -91,7 +91,7 @@ class Outcome:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Outcome:
-        """Rebuild an outcome from :meth:`to_dict`; raises ``KeyError`` or ``ValueError`` on other data."""
+        """Rebuild an outcome from ``to_dict``; raises ``KeyError`` or ``ValueError`` on other data."""
         reason = data["reason"]
         return cls(
             **{
@@ -147,7 +147,7 @@ class Report:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Report:
-        """Rebuild a report from :meth:`to_dict`."""
+        """Rebuild a report from ``to_dict``."""
         return cls(tuple(Outcome.from_dict(o) for o in data["outcomes"]), data["graph"])
 
     def __str__(self) -> str:

@@ -38,7 +38,7 @@ def replayed(choices: Sequence[int]) -> RandomGraph:
 
 
 def functional_graphs() -> Any:
-    """Return a Hypothesis strategy of :class:`RandomGraph`; failing ones shrink to few nodes.
+    """Return a Hypothesis strategy of ``RandomGraph``; failing ones shrink to few nodes.
 
     Raises:
         ReinplaceError: Hypothesis is not installed.

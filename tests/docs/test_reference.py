@@ -1,0 +1,58 @@
+"""The reference is made from docstrings: it has every public name, and no name that is gone."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from typing import Any
+
+import pytest
+
+import pytest_reinplace
+from pytest_reinplace import hookspec, passes
+from pytest_reinplace.passes import strategies, verify
+
+from .page import DOCS
+
+NAMES = [
+    name
+    for path in sorted((DOCS / "reference").glob("*.md"))
+    for name in re.findall(r"^::: (\S+)$", path.read_text(), re.MULTILINE)
+]
+# Sphinx would resolve these; the site shows them as they stand.
+_ROLE = re.compile(r":(class|func|meth|attr|mod):`")
+
+
+def found(name: str) -> Any:
+    """Return the module, or the object of a module, that a name of the reference means."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError:
+        module, _, attribute = name.rpartition(".")
+        return getattr(importlib.import_module(module), attribute)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_exists_and_says_what_it_is(name: str) -> None:
+    thing = found(name)
+    assert inspect.getdoc(thing)
+    source = inspect.getsource(thing)
+    assert _ROLE.findall(source) == []
+
+
+@pytest.mark.parametrize("face", [pytest_reinplace, passes, verify, strategies], ids=lambda m: m.__name__)
+def test_every_public_name_is_in_it(face: Any) -> None:
+    public = {f"{getattr(face, n).__module__}.{n}" for n in face.__all__}
+    missing = {name for name in public if name not in NAMES and name.rpartition(".")[0] not in NAMES}
+    assert missing == set()
+    assert len(public) == len(face.__all__)
+
+
+def test_every_hook_is_in_it() -> None:
+    hooks = {name for name in vars(hookspec) if name.startswith("pytest_")}
+    assert {name.rpartition(".")[2] for name in NAMES} & hooks == hooks
+
+
+def test_no_name_is_in_it_twice() -> None:
+    assert sorted(NAMES) == sorted(set(NAMES))
