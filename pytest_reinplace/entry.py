@@ -101,7 +101,7 @@ def load(path: Path) -> Entry:
     keys = document.record(("builder", "clones"), _OPTIONAL)
     return Entry(
         path=path,
-        name=keys["name"].string() if "name" in keys else path.name.removesuffix(SUFFIX),
+        name=_name(keys["name"]) if "name" in keys else path.name.removesuffix(SUFFIX),
         builder=_reference(keys["builder"]),
         presets=_presets(keys),
         description=keys["description"].string() if "description" in keys else "",
@@ -111,6 +111,14 @@ def load(path: Path) -> Entry:
         options=_plain_mapping(keys.get("options")),
         **{name: keys[name].boolean() for name in ("grad", "dynamic", "fullgraph") if name in keys},
     )
+
+
+def _name(item: Located) -> str:
+    """Return a name that pytest may print as it is: on a terminal control codes do what they say."""
+    name = item.string()
+    if not name.isprintable():
+        raise item.expected("one line without control codes")
+    return name
 
 
 def _reference(item: Located) -> str:

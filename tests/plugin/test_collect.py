@@ -246,3 +246,26 @@ def test_reports_travel_as_user_properties(project: pytest.Pytester) -> None:
     (report,) = json.loads(line.split("PROPERTY", 1)[1])
     assert report["clones"] == ["aten::index_put.self"]
     assert report["clone_bytes"] == 32
+
+
+HOSTILE = "</td><script>alert(1)</script> | ![i](x) `code` ::error:: %0A 漢"
+
+
+def test_an_entry_with_a_hostile_name_does_no_harm_in_any_report(
+    compiling: pytest.Pytester, warm: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    compiling.makepyfile(builders=BUILDERS)
+    entry = ENTRY.replace("update", "keep").replace("exact: []", "exact: ['aten::index_put.self']")
+    (compiling.path / f"one{SUFFIX}").write_text(f"{entry}name: {json.dumps(HOSTILE)}\n")
+    files = [f"--reinplace-{kind}=out.{kind}" for kind in ("json", "markdown", "html")]
+    result = compiling.runpytest_inprocess("--reinplace-report", *files, f"one{SUFFIX}")
+    result.assert_outcomes(passed=1)
+    assert list(json.loads((compiling.path / "out.json").read_text())["tests"]) == [f"one{SUFFIX}::{HOSTILE}"]
+    for kind in ("markdown", "html"):
+        text = (compiling.path / f"out.{kind}").read_text()
+        assert "<script>alert" not in text
+        assert "![i]" not in text if kind == "markdown" else "&lt;script&gt;alert(1)" in text
+    annotations = [line for line in result.outlines if line.startswith("::")]
+    assert len(annotations) == 1
+    assert annotations[0].startswith("::warning ")

@@ -113,6 +113,10 @@ WRONG = {
     "builder that is code": ("builder: 'a:b()'\nclones: {}\n", 1, "got str 'a:b()'"),
     "string expected": (MINIMAL + "name: 3\n", 3, "expected key 'name' to be a string, got int 3"),
     "empty string": (MINIMAL + "name: ''\n", 3, "expected key 'name' to be a string, got str ''"),
+    "name with control codes": (
+        MINIMAL + 'name: "a\\e[2J"\n', 3, "'name' to be one line without control codes, got str",
+    ),
+    "name of two lines": (MINIMAL + 'name: "a\\nb"\n', 3, "'name' to be one line without control codes"),
     "list expected": (MINIMAL + "tags: one\n", 3, "key 'tags' to be a list of strings, got str 'one'"),
     "list of strings": (MINIMAL + "tags:\n- a\n- 1\n", 5, "expected key 'tags[1]' to be a string, got int 1"),
     "boolean expected": (MINIMAL + "grad: 1\n", 3, "expected key 'grad' to be true or false, got int 1"),
