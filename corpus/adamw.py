@@ -12,7 +12,7 @@ class Training:
 
     def __init__(self, parameters: list[torch.nn.Parameter]) -> None:
         self.parameters = parameters
-        self.optimizer = torch.optim.AdamW(
+        self.optimizer: torch.optim.AdamW = torch.optim.AdamW(
             parameters, lr=1e-3, weight_decay=0.1, foreach=True, capturable=parameters[0].is_cuda
         )
 

@@ -13,9 +13,13 @@ class Experts(torch.nn.Module):
     def __init__(self, experts: int, hidden: int, intermediate: int, top: int, capacity: int) -> None:
         super().__init__()
         self.top = top
-        self.router = torch.nn.Linear(hidden, experts, bias=False)
-        self.up = torch.nn.Parameter(torch.randn(experts, hidden, intermediate) * hidden**-0.5)
-        self.down = torch.nn.Parameter(torch.randn(experts, intermediate, hidden) * intermediate**-0.5)
+        self.router: torch.nn.Linear = torch.nn.Linear(hidden, experts, bias=False)
+        self.up: torch.nn.Parameter = torch.nn.Parameter(
+            torch.randn(experts, hidden, intermediate) * hidden**-0.5
+        )
+        self.down: torch.nn.Parameter = torch.nn.Parameter(
+            torch.randn(experts, intermediate, hidden) * intermediate**-0.5
+        )
         self.capacity = capacity
 
     def forward(self, tokens: torch.Tensor, load: torch.Tensor) -> torch.Tensor:
@@ -43,7 +47,7 @@ class Stack(torch.nn.Module):
         self, layers: int, experts: int, hidden: int, intermediate: int, top: int, capacity: int
     ) -> None:
         super().__init__()
-        self.layers = torch.nn.ModuleList(
+        self.layers: torch.nn.ModuleList = torch.nn.ModuleList(
             Experts(experts, hidden, intermediate, top, capacity) for _ in range(layers)
         )
 

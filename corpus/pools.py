@@ -39,8 +39,8 @@ class Attention(torch.nn.Module):
     def __init__(self, hidden: int, heads: int) -> None:
         super().__init__()
         self.heads = heads
-        self.qkv = torch.nn.Linear(hidden, 3 * hidden, bias=False)
-        self.output = torch.nn.Linear(hidden, hidden, bias=False)
+        self.qkv: torch.nn.Linear = torch.nn.Linear(hidden, 3 * hidden, bias=False)
+        self.output: torch.nn.Linear = torch.nn.Linear(hidden, hidden, bias=False)
 
     def forward(
         self, tokens: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, slots: torch.Tensor
@@ -58,7 +58,9 @@ class Stack(torch.nn.Module):
 
     def __init__(self, layers: int, hidden: int, heads: int) -> None:
         super().__init__()
-        self.layers = torch.nn.ModuleList(Attention(hidden, heads) for _ in range(layers))
+        self.layers: torch.nn.ModuleList = torch.nn.ModuleList(
+            Attention(hidden, heads) for _ in range(layers)
+        )
 
     def forward(self, tokens: torch.Tensor, buffer: torch.Tensor, slots: torch.Tensor) -> torch.Tensor:
         """Return the tokens after the last layer; ``buffer`` is ``(layers, 2, slots, heads, size)``."""

@@ -12,8 +12,8 @@ class Convolution(torch.nn.Module):
 
     def __init__(self, channels: int, window: int) -> None:
         super().__init__()
-        self.project = torch.nn.Linear(channels, channels)
-        self.weight = torch.nn.Parameter(torch.randn(window, 1, channels))
+        self.project: torch.nn.Linear = torch.nn.Linear(channels, channels)
+        self.weight: torch.nn.Parameter = torch.nn.Parameter(torch.randn(window, 1, channels))
 
     def forward(self, token: torch.Tensor, recent: torch.Tensor) -> torch.Tensor:
         """Return the output for ``(batch, channels)``; ``recent`` is ``(window, batch, channels)``."""
@@ -27,7 +27,9 @@ class Stack(torch.nn.Module):
 
     def __init__(self, layers: int, channels: int, window: int) -> None:
         super().__init__()
-        self.layers = torch.nn.ModuleList(Convolution(channels, window) for _ in range(layers))
+        self.layers: torch.nn.ModuleList = torch.nn.ModuleList(
+            Convolution(channels, window) for _ in range(layers)
+        )
 
     def forward(self, token: torch.Tensor, state: list[torch.Tensor]) -> torch.Tensor:
         """Return the output of the last layer and shift every buffer."""

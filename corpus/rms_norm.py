@@ -12,9 +12,9 @@ class Block(torch.nn.Module):
 
     def __init__(self, hidden: int, intermediate: int) -> None:
         super().__init__()
-        self.weight = torch.nn.Parameter(torch.rand(hidden) + 0.5)
-        self.up = torch.nn.Linear(hidden, intermediate, bias=False)
-        self.down = torch.nn.Linear(intermediate, hidden, bias=False)
+        self.weight: torch.nn.Parameter = torch.nn.Parameter(torch.rand(hidden) + 0.5)
+        self.up: torch.nn.Linear = torch.nn.Linear(hidden, intermediate, bias=False)
+        self.down: torch.nn.Linear = torch.nn.Linear(intermediate, hidden, bias=False)
 
     def forward(self, hidden: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
         """Return the next hidden states ``(rows, hidden)``; ``residual`` is updated in place."""
@@ -32,7 +32,9 @@ class Stack(torch.nn.Module):
 
     def __init__(self, layers: int, hidden: int, intermediate: int) -> None:
         super().__init__()
-        self.blocks = torch.nn.ModuleList(Block(hidden, intermediate) for _ in range(layers))
+        self.blocks: torch.nn.ModuleList = torch.nn.ModuleList(
+            Block(hidden, intermediate) for _ in range(layers)
+        )
 
     def forward(self, hidden: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
         """Return the output of the last block; the caller's tensors are updated in place."""

@@ -43,12 +43,12 @@ class Layer(torch.nn.Module):
     def __init__(self, shape: Shape, blocks: int, block: int) -> None:
         super().__init__()
         self.shape = shape
-        self.input_norm = torch.nn.Parameter(torch.rand(shape.hidden) + 0.5)
-        self.attention_norm = torch.nn.Parameter(torch.rand(shape.hidden) + 0.5)
-        self.qkv = torch.nn.Linear(shape.hidden, sum(shape.split), bias=False)
-        self.output = torch.nn.Linear(shape.split[0], shape.hidden, bias=False)
-        self.gate_up = torch.nn.Linear(shape.hidden, 2 * shape.intermediate, bias=False)
-        self.down = torch.nn.Linear(shape.intermediate, shape.hidden, bias=False)
+        self.input_norm: torch.nn.Parameter = torch.nn.Parameter(torch.rand(shape.hidden) + 0.5)
+        self.attention_norm: torch.nn.Parameter = torch.nn.Parameter(torch.rand(shape.hidden) + 0.5)
+        self.qkv: torch.nn.Linear = torch.nn.Linear(shape.hidden, sum(shape.split), bias=False)
+        self.output: torch.nn.Linear = torch.nn.Linear(shape.split[0], shape.hidden, bias=False)
+        self.gate_up: torch.nn.Linear = torch.nn.Linear(shape.hidden, 2 * shape.intermediate, bias=False)
+        self.down: torch.nn.Linear = torch.nn.Linear(shape.intermediate, shape.hidden, bias=False)
         pages = (blocks, block, shape.kv_heads, shape.head_size)
         self.register_buffer("key_cache", torch.randn(pages))
         self.register_buffer("value_cache", torch.randn(pages))
@@ -90,9 +90,11 @@ class Decoder(torch.nn.Module):
 
     def __init__(self, layers: int, shape: Shape, vocab: int, blocks: int, block: int) -> None:
         super().__init__()
-        self.embedding = torch.nn.Embedding(vocab, shape.hidden)
-        self.layers = torch.nn.ModuleList(Layer(shape, blocks, block) for _ in range(layers))
-        self.norm = torch.nn.Parameter(torch.rand(shape.hidden) + 0.5)
+        self.embedding: torch.nn.Embedding = torch.nn.Embedding(vocab, shape.hidden)
+        self.layers: torch.nn.ModuleList = torch.nn.ModuleList(
+            Layer(shape, blocks, block) for _ in range(layers)
+        )
+        self.norm: torch.nn.Parameter = torch.nn.Parameter(torch.rand(shape.hidden) + 0.5)
         angles = torch.outer(torch.arange(4096.0), 10000 ** -torch.linspace(0, 1, shape.head_size // 2))
         self.register_buffer("rope", torch.cat([angles.cos(), angles.sin()], -1))
 

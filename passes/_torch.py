@@ -12,11 +12,14 @@ import importlib
 import inspect
 import logging
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from .errors import SeamError
+
+if TYPE_CHECKING:
+    from torch._inductor.custom_graph_pass import CustomGraphPass as CustomGraphPass
 
 
 @functools.cache

@@ -18,7 +18,7 @@ from . import scatter
 from .schema import is_operator, schema_of, tensors
 from .variant import in_place_form
 
-aten = torch.ops.aten
+aten: Any = torch.ops.aten
 
 _WIDEST = 16  # bytes of the largest dtype
 _EXACT = 1 << 40  # no distance but 0 is a multiple of it
@@ -53,8 +53,9 @@ class Addressing:
         # A functional copy begins where its first operand does, and offsets into it are not moved along.
         viewed.update((n, _EXACT) for n in self.named if n.target is aten.copy.default)
         _spread(nodes, viewed, keeping, self.viewed)
-        self.has_names, self.has_dtype_views = bool(named), bool(viewed)
-        self.has_beginnings = any(map(goes_by_beginning, nodes))
+        self.has_names: bool = bool(named)
+        self.has_dtype_views: bool = bool(viewed)
+        self.has_beginnings: bool = any(map(goes_by_beginning, nodes))
 
     def names(self, node: Node) -> int:
         """Return the largest item of a node's value that is named by an offset into its storage."""

@@ -22,9 +22,9 @@ class Beside:
 
     def __init__(self, passes: dict[str, Pass]) -> None:
         self.passes = passes
-        self.tallies = {name: Tally() for name in passes}
-        self.common = {name: Tally() for name in passes}
-        self.same_node = dict.fromkeys(passes, 0)
+        self.tallies: dict[str, Tally] = {name: Tally() for name in passes}
+        self.common: dict[str, Tally] = {name: Tally() for name in passes}
+        self.same_node: dict[str, int] = dict.fromkeys(passes, 0)
 
     def add(self, seed: int, *, optimum: bool = True) -> None:
         """Judge all passes on the graph of a seed."""

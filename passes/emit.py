@@ -17,7 +17,7 @@ from .wrapper import BaseView
 
 _NOT_INHERITED = frozenset({"val", "tensor_meta", "eager_input_vals", "unbacked_bindings", "example_value"})
 
-aten = torch.ops.aten
+aten: Any = torch.ops.aten
 
 
 class Emitter:
@@ -31,7 +31,7 @@ class Emitter:
     def __init__(self, graph: Graph, fake_mode: Any) -> None:
         self.graph = graph
         self.fake_mode = fake_mode
-        self.views = FakeViews(fake_mode)
+        self.views: FakeViews = FakeViews(fake_mode)
         self._copies: set[int | None] = set()  # the storages of copies
 
     def call(self, origin: Node, target: Any, args: Any, kwargs: Any = None) -> Node:

@@ -14,7 +14,7 @@ import torch
 
 from . import _torch
 
-aten = torch.ops.aten
+aten: Any = torch.ops.aten
 
 _INT = frozenset({int})
 

@@ -11,7 +11,7 @@ from torch.fx.node import map_arg
 
 from . import _torch
 
-aten = torch.ops.aten
+aten: Any = torch.ops.aten
 
 
 _SCATTERS = (["slice_scatter"], ["select_scatter"], ["diagonal_scatter"], ["as_strided_scatter"])
@@ -25,9 +25,9 @@ class GraphBuilder:
     """
 
     def __init__(self, fake_mode: Any = None) -> None:
-        self.graph = Graph()
-        self.root = torch.nn.Module()
-        self.fake_mode = fake_mode or _torch.new_fake_mode()
+        self.graph: Graph = Graph()
+        self.root: torch.nn.Module = torch.nn.Module()
+        self.fake_mode: Any = fake_mode or _torch.new_fake_mode()
         self.inputs: list[torch.Tensor] = []
         self._buffers = 0
         self._subgraphs = 0

@@ -13,7 +13,7 @@ import dataclasses
 import logging
 import pathlib
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch.fx import Graph
 
@@ -25,13 +25,16 @@ from .reinplace import reinplace_graph
 from .report import Report
 from .schema import is_operator, schema_of
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 Observer = Callable[[Report, Graph], None]
 
 _observers: contextvars.ContextVar[tuple[Observer, ...]] = contextvars.ContextVar("observers", default=())
 
-CustomGraphPass: Any = _torch.custom_graph_pass()
+if TYPE_CHECKING:
+    from ._torch import CustomGraphPass
+else:
+    CustomGraphPass = _torch.custom_graph_pass()
 
 
 @contextlib.contextmanager
@@ -55,7 +58,7 @@ def _fingerprint() -> str:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ReinplacePass(CustomGraphPass):  # type: ignore[misc]
+class ReinplacePass(CustomGraphPass):
     """Alias-exact reinplacing as an Inductor post-grad pass (``post_grad_custom_post_pass``).
 
     A graph that cannot be analysed is left functional, each wrapper marked to clone everything, and a
@@ -107,7 +110,7 @@ class ReinplacePass(CustomGraphPass):  # type: ignore[misc]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ProtectPass(CustomGraphPass):  # type: ignore[misc]
+class ProtectPass(CustomGraphPass):
     """Keeps copies that matter from Inductor's no-op removal (``joint_custom_pre_pass``)."""
 
     name: str = "protect"

@@ -22,7 +22,7 @@ from . import _torch
 from .region import as_size
 from .schema import is_operator, schema_of
 
-aten = torch.ops.aten
+aten: Any = torch.ops.aten
 
 
 def mend(graph: Graph) -> int:

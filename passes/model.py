@@ -68,12 +68,12 @@ class Model:
     ) -> None:
         self.graph = graph
         self.setting = setting
-        order = setting.order
-        self.calls = calls or Calls(Summaries(lowered=options.lowered))
+        self.calls: Calls = calls or Calls(Summaries(lowered=options.lowered))
         self.options = options
-        self.lowered = options.lowered
-        self.moved, self.unlocks = (order.moved, order.unlocks) if order is not None else ({}, {})
-        self.order = {n: i for i, n in enumerate(graph.nodes if order is None else order.nodes)}
+        self.lowered: bool = options.lowered
+        self.moved: dict[Node, tuple[Node, ...]] = {} if (order := setting.order) is None else order.moved
+        self.unlocks: dict[tuple[Node, Any], tuple[Node, ...]] = {} if order is None else order.unlocks
+        self.order: dict[Node, int] = {n: i for i, n in enumerate((order or graph).nodes)}
         self.values: dict[Node, Value] = {}
         self.storages: list[Storage] = []
         self.whole: dict[Storage, Region] = {}
@@ -86,17 +86,17 @@ class Model:
         self.idle: list[Node] = []
         self.outputs: list[tuple[Node, Place]] = []
         self.relaid: dict[Node, Any] = {}
-        self.addressing = Addressing(self.order)
+        self.addressing: Addressing = Addressing(self.order)
         self._by_key: dict[int | str, Storage] = {}
         fakes = (t for n in graph.nodes for t in tensors(n.meta.get("val")))
-        self.fake_mode = _torch.fake_mode_of(itertools.islice(fakes, 1))
-        self.geometry = Geometry(getattr(self.fake_mode, "shape_env", None))
+        self.fake_mode: Any = _torch.fake_mode_of(itertools.islice(fakes, 1))
+        self.geometry: Geometry = Geometry(getattr(self.fake_mode, "shape_env", None))
         self._visit_all()
-        self.written_back = chain.written_back(self)
-        self.trees = chain.trees(self)
-        self.shelves = Shelves(self.geometry, self.reads, self.trees)
+        self.written_back: dict[int, int] = chain.written_back(self)
+        self.trees: dict[Storage, Storage] = chain.trees(self)
+        self.shelves: Shelves = Shelves(self.geometry, self.reads, self.trees)
         self._needed: dict[tuple[Storage, Region], bool] = {}
-        self.fused = cost.fused(self, options)
+        self.fused: frozenset[int] = cost.fused(self, options)
 
     # -- storages and places -------------------------------------------------------------------
 

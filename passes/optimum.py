@@ -19,7 +19,7 @@ from .simulation import Choice, Illegal, Simulation
 from .slots import copy_bytes, slots
 from .variation import variations
 
-aten = torch.ops.aten
+aten: Any = torch.ops.aten
 
 _LIMIT = 14  # candidates; 2**14 runs of a small graph take some ten seconds
 

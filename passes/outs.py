@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .model import Model
     from .rewrite import Rewriter
 
-aten = torch.ops.aten
+aten: Any = torch.ops.aten
 
 _LAYOUT = ("size", "stride", "dtype", "device")
 

@@ -38,10 +38,10 @@ class Shelf:
         self._modulus = _best_modulus(axes)
         intervals = [_interval(a, self._modulus) for a in axes]
         order = sorted(range(len(placed)), key=lambda i: intervals[i])
-        self.reads = [placed[i] for i in order]
-        self.first = [intervals[i][0] for i in order]
-        self.end = [intervals[i][1] for i in order]
-        self.slot = {id(read): i for i, read in enumerate(self.reads)}
+        self.reads: list[Read] = [placed[i] for i in order]
+        self.first: list[int] = [intervals[i][0] for i in order]
+        self.end: list[int] = [intervals[i][1] for i in order]
+        self.slot: dict[int, int] = {id(read): i for i, read in enumerate(self.reads)}
 
     def interval(self, region: Region) -> Interval:
         """Return where a static region lies on the shelf's line."""

@@ -16,6 +16,7 @@ Such copies are written as ``prims.clone``, which no-op removal does not know, a
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import torch
 from torch.fx import Graph, Node
@@ -24,7 +25,8 @@ from . import _torch
 from .region import Geometry, Region
 from .schema import arguments, is_operator, schema_of, target_name
 
-aten, prims = torch.ops.aten, torch.ops.prims
+aten: Any = torch.ops.aten
+prims: Any = torch.ops.prims
 
 # Operators that no-op removal may replace by an operand, with the position of that operand.
 _IDENTITIES = {

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch.fx import Node
 
 from .draws import Draws
 from .graph_builder import GraphBuilder
 
-aten = torch.ops.aten
+aten: Any = torch.ops.aten
 
 
 def other(builder: GraphBuilder, node: Node) -> Node:

@@ -7,13 +7,14 @@ Numbers that are filled in are different each time, so that no write repeats ano
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch.fx import Node
 
 from .random_pool import Pool
 
-aten = torch.ops.aten
+aten: Any = torch.ops.aten
 
 
 def add(pool: Pool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import torch
 from torch.fx import Graph, GraphModule, Node
@@ -15,7 +16,7 @@ from .random_pool import Pool
 from .random_step import Steps
 from .slots import overlaps_itself, slots
 
-aten = torch.ops.aten
+aten: Any = torch.ops.aten
 
 _SHAPES = ((8,), (6,), (4, 6), (4, 4), (3, 2), (2, 4, 3), (2, 2, 4), (2, 2, 2, 3))
 _LAYOUTS = ("plain", "plain", "plain", "offset", "transposed", "gaps", "rows", "expanded", "overlapping")

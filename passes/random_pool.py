@@ -13,7 +13,7 @@ from .draws import Draws
 from .graph_builder import GraphBuilder
 from .slots import overlaps_itself
 
-aten = torch.ops.aten
+aten: Any = torch.ops.aten
 
 
 class Pool:
@@ -21,10 +21,10 @@ class Pool:
 
     def __init__(self, draws: Draws, builder: GraphBuilder | None = None) -> None:
         self.draws = draws
-        self.builder = builder or GraphBuilder()
+        self.builder: GraphBuilder = builder or GraphBuilder()
         self.values: list[Node] = []
         self.stale: set[int | None] = set()
-        self.candidates = 0
+        self.candidates: int = 0
 
     def storage(self, node: Node) -> int | None:
         """Return an identity of the storage that a value lives in."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch.fx import Node
 
 from . import random_collective, random_function, random_subgraph, random_view, random_wrapper
+from .draws import Draws
+from .graph_builder import GraphBuilder
 from .random_pool import Pool
 
-aten = torch.ops.aten
+aten: Any = torch.ops.aten
 
 _DEEPEST = 2  # calls of subgraphs are nested at most once
 
@@ -25,9 +28,9 @@ class Steps:
     """
 
     def __init__(self, pool: Pool, index: Node | None = None, depth: int = 0) -> None:
-        self.draws = pool.draws
+        self.draws: Draws = pool.draws
         self.pool = pool
-        self.builder = pool.builder
+        self.builder: GraphBuilder = pool.builder
         self.index = index
         self.depth = depth
 

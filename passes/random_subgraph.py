@@ -17,7 +17,7 @@ from . import _torch
 from .graph_builder import GraphBuilder
 from .random_pool import Pool
 
-aten = torch.ops.aten
+aten: Any = torch.ops.aten
 
 Fill = Callable[[Pool], None]  # adds random steps
 

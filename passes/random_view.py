@@ -12,7 +12,7 @@ from . import random_dtype
 from .draws import Draws
 from .graph_builder import GraphBuilder
 
-aten = torch.ops.aten
+aten: Any = torch.ops.aten
 
 _SCATTER_OF = {
     aten.slice.Tensor: aten.slice_scatter.default,

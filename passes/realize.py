@@ -21,7 +21,7 @@ from . import _torch
 from .emit import Emitter
 from .schema import argument, is_operator, schema_of
 
-aten = torch.ops.aten
+aten: Any = torch.ops.aten
 
 # A reduction of so many elements into one is a loop that ends in memory.
 _REDUCED = 64

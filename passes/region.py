@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -117,9 +117,9 @@ class Axes:
     def __init__(self, region: Region) -> None:
         pairs = [(n, s) for n, s in zip(region.sizes, region.strides, strict=True) if n != 1 and s != 0]
         pairs.append((region.itemsize, 1))
-        self.offset = region.offset
-        self.empty = any(n == 0 for n in region.sizes)
-        self.axes = _merged(_sorted(pairs))
+        self.offset: Size = region.offset
+        self.empty: bool = any(n == 0 for n in region.sizes)
+        self.axes: tuple[tuple[Size, Size], ...] = _merged(_sorted(pairs))
         self.span: Size = 1 + sum((n - 1) * s for n, s in self.axes)
 
     @property
@@ -177,7 +177,7 @@ class Geometry:
 
     def __init__(self, shape_env: Any = None) -> None:
         self.shape_env = shape_env
-        self.axes = functools.cache(Axes)
+        self.axes: Callable[[Region], Axes] = functools.cache(Axes)
         self._array = functools.cache(lambda region: np.asarray(_Strided(self.axes(region))))
         self._overlap: dict[tuple[Region, Region], bool | None] = {}
         self._at_most: dict[tuple[Size, Size], bool] = {}

@@ -21,12 +21,13 @@ from .collectives import is_collective
 from .decision import Decision
 from .emit import Emitter
 from .errors import RewriteError
+from .model import Model
 from .place import Place, Storage
 from .schema import argument, is_operator, schema_of, target_name
 from .snapshot import Snapshot, leaves
 from .source import where
 
-aten = torch.ops.aten
+aten: Any = torch.ops.aten
 
 
 def apply(decision: Decision) -> None:
@@ -92,9 +93,9 @@ class Rewriter:
 
     def __init__(self, decision: Decision) -> None:
         self.decision = decision
-        self.model = decision.model
-        self.emitter = Emitter(self.model.graph, self.model.fake_mode)
-        self.by_node = self.model.candidates_of
+        self.model: Model = decision.model
+        self.emitter: Emitter = Emitter(self.model.graph, self.model.fake_mode)
+        self.by_node: dict[Node, list[Candidate]] = self.model.candidates_of
         self.copied: dict[Node, dict[Node, None]] = {}
         for index, _, operand in decision.copied:
             self.copied.setdefault(self.model.candidates[index].node, {})[operand] = None
@@ -102,7 +103,7 @@ class Rewriter:
         self.kept: dict[tuple[Node, Node], Node] = {}
         for snapshot in decision.snapshots:
             self.snapshots.setdefault(snapshot.before, []).append(snapshot)
-        self.uses = {r: leaves(r) for s in decision.snapshots for r in s.readers}
+        self.uses: dict[Node, list[Node]] = {r: leaves(r) for s in decision.snapshots for r in s.readers}
         self.leaves: list[Node] = [n for o in self.model.graph.find_nodes(op="output") for n in leaves(o)]
         self.replaced: dict[Node, Node] = {}
         self.stale: set[Node] = set()

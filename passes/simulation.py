@@ -39,7 +39,7 @@ from .slots import (
 )
 from .variation import make_uneven
 
-aten = torch.ops.aten
+aten: Any = torch.ops.aten
 
 
 class Illegal(Exception):
@@ -87,13 +87,13 @@ class Simulation:
 
     def __init__(self, gm: GraphModule, inputs: Sequence[Any], *, uneven: bool = False) -> None:
         self.gm = gm
-        self.inputs = list(inputs)
+        self.inputs: list[Any] = list(inputs)
         self.uneven = uneven
         self.spec: dict[Node, Any] = {}
-        self.expected = effects(gm, inputs, self._note)
-        self.candidates = [c for node in gm.graph.nodes for c in self._candidates(node)]
-        self.operands = list(self._operand_copies())
-        self.conversions = sum(
+        self.expected: Effects = effects(gm, inputs, self._note)
+        self.candidates: list[Choice] = [c for node in gm.graph.nodes for c in self._candidates(node)]
+        self.operands: list[Choice] = list(self._operand_copies())
+        self.conversions: int = sum(
             nbytes(self.spec[n])
             for n in gm.graph.find_nodes(op="call_function", target=aten.clone.default)
             if not is_plain_clone(n)
@@ -303,7 +303,7 @@ class _Run:
         source, where = args[1], list(args[2:])
         if node.target is aten.as_strided_scatter.default and len(where) > 2 and where[2] is not None:
             where[2] += base.storage_offset() - self.spec[node.args[0]].storage_offset()  # type: ignore[index]
-        view = SCATTERS[node.target](base, *where, **kwargs)  # type: ignore[index]
+        view = SCATTERS[node.target](base, *where, **kwargs)
         if same_bytes(view, source):
             return
         if overlap(view, source):

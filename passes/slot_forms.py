@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-aten = torch.ops.aten
+aten: Any = torch.ops.aten
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ FORMS = {
 
 def form_of(node: Node) -> Form | None:
     """Return the in-place form of a call, ``None`` where the table has none."""
-    return FORMS.get(node.target) if node.op == "call_function" else None  # type: ignore[call-overload]
+    return FORMS.get(node.target) if node.op == "call_function" else None
 
 
 def operands(node: Node) -> list[Any]:

@@ -17,7 +17,7 @@ from . import _torch
 from .registry import declaration_of
 from .slot_forms import form_of, operands
 
-aten = torch.ops.aten
+aten: Any = torch.ops.aten
 
 SCATTERS = {
     aten.slice_scatter.default: aten.slice.Tensor,

@@ -14,7 +14,7 @@ from .execution import RunError, address, attributes, cloned, leaves, run, store
 from .slot_forms import form_of
 from .slots import is_plain_clone
 
-aten = torch.ops.aten
+aten: Any = torch.ops.aten
 
 _SHIFTS = (1, *range(-1, -24, -1))
 _ANEW = (aten.neg.default, aten.add.Tensor, aten.mul.Tensor)

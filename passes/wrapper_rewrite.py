@@ -18,7 +18,7 @@ from .staged import Part
 if TYPE_CHECKING:
     from .rewrite import Rewriter
 
-aten = torch.ops.aten
+aten: Any = torch.ops.aten
 
 
 def auto_v1(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None:

@@ -20,6 +20,7 @@ from .progress import Progress
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from .pass_under_test import PassUnderTest
     from .passes import Report
 
 
@@ -53,10 +54,10 @@ class Capture:
     ) -> None:
         if backend not in BACKENDS:
             raise ValueError(f"expected backend to be one of {', '.join(BACKENDS)}, got {backend!r}")
-        self.pass_under_test = pass_under_test.find(pass_name, folder)
+        self.pass_under_test: PassUnderTest = pass_under_test.find(pass_name, folder)
         self.backend = backend
         self.pictured = pictured
-        self.progress = progress or Progress()
+        self.progress: Progress = progress or Progress()
         self.graphs: list[CapturedGraph] = []
         self.peaks: list[int] = []
         self._stack = contextlib.ExitStack()

@@ -55,7 +55,7 @@ class EntryItem(pytest.Item):
     def __init__(self, *, entry: Entry, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.entry = entry
-        self.device = self._option("device", "cpu")
+        self.device: str = self._option("device", "cpu")
         self.extra_keyword_matches.update(entry.tags)
         for reason in self._obstacles():
             self.add_marker(pytest.mark.skip(reason))

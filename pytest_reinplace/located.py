@@ -44,10 +44,10 @@ class Located:
     __slots__ = ("key", "line", "path", "value")
 
     def __init__(self, path: Path, key: str, line: int, value: Any) -> None:
-        self.path = path
-        self.key = key
-        self.line = line
-        self.value = value
+        self.path: Path = path
+        self.key: str = key
+        self.line: int = line
+        self.value: Any = value
 
     def error(self, problem: str) -> EntryError:
         """Return an error at this value's line."""

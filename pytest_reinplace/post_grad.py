@@ -34,7 +34,7 @@ class PostGrad:
     """
 
     def __init__(self, under_test: PassUnderTest, gm: GraphModule, *, pictured: bool = False) -> None:
-        self.is_done = False
+        self.is_done: bool = False
         self._pictured = pictured
         self._nodes: dict[str, Node] = {}
         self._picture: Picture | None = None
