@@ -45,8 +45,9 @@ def known(config: pytest.Config) -> dict[str, Any] | None:
     Raises:
         hooks.HookError: a plugin's answer cannot be used.
     """
-    for _, text in sorted(config.stash.get(_WORKERS, {}).items()):
-        info, problem = json.loads(text)
+    told = config.stash.get(_WORKERS, {})
+    for worker in sorted(told, key=lambda name: (len(name), name)):  # gw2 comes before gw10
+        info, problem = json.loads(told[worker])
         if problem:
             raise hooks.HookError(problem)
         if info is not None:

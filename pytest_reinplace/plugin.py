@@ -172,7 +172,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Write the files and compare with the old one, of what is known; workers of xdist do neither."""
     config, settings = session.config, settings_of(session.config)
-    if hasattr(config, "workerinput") and settings.json is not None:
+    if hasattr(config, "workerinput") and settings.json is not None and not settings.disable:
         from . import device
 
         device.hand_on(config)
