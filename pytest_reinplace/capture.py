@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from .captured import CapturedGraph
 from .graph_backend import compile_graph
 from .options import BACKENDS
 from .post_grad import PostGrad
+from .verifier import Verifier, Watched
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -34,6 +35,7 @@ class Capture:
         backend: ``"inductor"``, or ``"graph"`` to run the rewritten graph without generating code.
         folder: where modules of passes are looked for, after ``sys.path``.
         pictured: whether each graph is drawn for a page.
+        verified: whether each graph is checked against the contract, on what its first call is given.
 
     Raises:
         pass_under_test.PassError: there is no such pass.
@@ -47,6 +49,7 @@ class Capture:
         folder: Path | None = None,
         *,
         pictured: bool = False,
+        verified: bool = False,
     ) -> None:
         if backend not in BACKENDS:
             raise ValueError(f"expected backend to be one of {', '.join(BACKENDS)}, got {backend!r}")
@@ -58,6 +61,25 @@ class Capture:
         self._active = self._triton = False
         self._frames = threading.local()
         self._post_grad: dict[int, PostGrad] = {}
+        self._verifier = Verifier(self.pass_under_test) if verified else None
+        self._checks: list[Watched | None] = []
+
+    @property
+    def checked_graphs(self) -> list[CapturedGraph]:
+        """The graphs so far with what checking them has given, and those that only the check has seen."""
+        from .passes import Report
+
+        found = [
+            graph if watched is None else dataclasses.replace(graph, verified=watched.verified)
+            for graph, watched in zip(self.graphs, self._checks, strict=True)
+        ]
+        for watched in self._verifier.watched if self._verifier else ():
+            if watched not in self._checks:
+                name, given = watched.graph_id, watched.verified
+                problem = "its post-grad passes were not seen"
+                empty = CapturedGraph(name, Report(), problem=problem, verified=given)
+                found.append(dataclasses.replace(empty, pass_name=self.pass_name, backend=self.backend))
+        return found
 
     @property
     def pass_name(self) -> str:
@@ -128,25 +150,35 @@ class Capture:
             patches = install.options(self.pass_under_test, config_patches or {})
             self._frames.compiling = True
             try:
-                return compile_fx(model, inputs, self._framed(inner), patches, **kwargs)
+                return compile_fx(model, inputs, self._framed(inner, patches), patches, **kwargs)
             finally:
                 self._frames.compiling = False
 
         return compile_with
 
-    def _framed(self, inner: Callable[..., Any]) -> Callable[..., Any]:
+    def _framed(self, inner: Callable[..., Any], patches: Mapping[str, Any]) -> Callable[..., Any]:
         """Let the graphs that ``inner`` compiles know their direction and the module they belong to."""
 
         def compile_one(gm: Any, example_inputs: Any, **kwargs: Any) -> Any:
-            with self._frame(gm, bool(kwargs.get("is_backward"))):
-                return inner(gm, example_inputs, **kwargs)
+            direction = "bw" if kwargs.get("is_backward") else "fw"
+            if self._verifier is None or not self._active:
+                with self._frame(_Frame(gm, direction)):
+                    return inner(gm, example_inputs, **kwargs)
+            frame = _Frame(gm, direction)
+            watched = self._verifier.compiled(frame.graph_id(gm), gm, patches, kwargs)
+            with (
+                self._frame(dataclasses.replace(frame, watched=watched)),
+                _torch.after_post_grad(watched.note),
+            ):
+                compiled = inner(gm, example_inputs, **kwargs)
+            return watched.wrapped(compiled)
 
         return compile_one
 
     @contextlib.contextmanager
-    def _frame(self, gm: Any, is_backward: bool) -> Iterator[None]:
+    def _frame(self, frame: _Frame) -> Iterator[None]:
         outer = getattr(self._frames, "current", None)
-        self._frames.current = (gm, "bw" if is_backward else "fw")
+        self._frames.current = frame
         try:
             yield
         finally:
@@ -159,11 +191,28 @@ class Capture:
         result = post_grad.stage(name, run)
         if post_grad.is_done:
             del self._post_grad[id(gm)]
-            found = post_grad.captured(self._id(gm))
+            frame = getattr(self._frames, "current", None) or _Frame(gm, "fw")
+            found = post_grad.captured(frame.graph_id(gm))
             self.graphs.append(dataclasses.replace(found, pass_name=self.pass_name, backend=self.backend))
+            self._checks.append(frame.watched)
         return result
 
-    def _id(self, gm: Any) -> str:
-        top, direction = getattr(self._frames, "current", None) or (gm, "fw")
-        inside = next((name for name, module in top.named_modules() if module is gm), "")
-        return f"[{' '.join(part for part in (direction, _torch.compile_id(), inside) if part)}]"
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Frame:
+    """The graph that is being compiled.
+
+    Args:
+        top: its module.
+        direction: ``"fw"`` or ``"bw"``.
+        watched: who checks it.
+    """
+
+    top: Any
+    direction: str
+    watched: Watched | None = None
+
+    def graph_id(self, gm: Any) -> str:
+        """Return how a graph is called, which is the module's own or one of its subgraphs."""
+        inside = next((name for name, module in self.top.named_modules() if module is gm), "")
+        return f"[{' '.join(part for part in (self.direction, _torch.compile_id(), inside) if part)}]"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from . import verification
 from .entry import SUFFIX, Entry, EntryError, load
 from .item_capture import attach, settings_of
 
@@ -78,11 +79,13 @@ class EntryItem(pytest.Item):
 
         pass_name = self._option("pass", "exact")
         backend = self._option("backend", preset.backend)
-        pictured = settings_of(self.config).pictured
-        verdict = run(self.entry, preset, pass_name, backend, self.config.rootpath, pictured=pictured)
+        settings = settings_of(self.config)
+        seen = {"pictured": settings.pictured, "verified": settings.verify}
+        verdict = run(self.entry, preset, pass_name, backend, self.config.rootpath, **seen)
         attach(self, verdict.graphs)
         if verdict.problems():
             raise EntryFailure(verdict)
+        verification.judge(self, verdict.graphs, f"pass {pass_name}, backend {backend}")
 
     def _device(self) -> str:
         """Return the device to run on; user Triton kernels run on the GPU wherever there is one.

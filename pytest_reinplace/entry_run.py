@@ -22,9 +22,25 @@ class BuilderError(Exception):
 
 
 def run(
-    entry: Entry, preset: Preset, pass_name: str, backend: str, rootdir: Path, *, pictured: bool = False
+    entry: Entry,
+    preset: Preset,
+    pass_name: str,
+    backend: str,
+    rootdir: Path,
+    *,
+    pictured: bool = False,
+    verified: bool = False,
 ) -> EntryVerdict:
-    """Build, run eagerly, compile, run and compare one entry; ``pictured`` draws its graphs for a page.
+    """Build, run eagerly, compile, run and compare one entry.
+
+    Args:
+        entry: the entry.
+        preset: the preset of it to run.
+        pass_name: the pass under test.
+        backend: ``"inductor"`` or ``"graph"``.
+        rootdir: where builders are looked for, too.
+        pictured: whether its graphs are drawn for a page.
+        verified: whether its graphs are checked against the contract.
 
     Raises:
         BuilderError: the builder is wrong.
@@ -38,12 +54,12 @@ def run(
     with importable(entry.path.parent, rootdir), triton_cpu.working():
         pair = twin(build(entry, preset))
         eager = pair.after_eager(_call(pair.eager.fn, pair.eager, entry))
-        compiling = Capture(pass_name=pass_name, backend=backend, pictured=pictured)
+        compiling = Capture(pass_name=pass_name, backend=backend, pictured=pictured, verified=verified)
         with _options(entry), compiling as capture:
             fn = torch.compile(pair.program.fn, fullgraph=entry.fullgraph, dynamic=entry.dynamic or None)
             compiled = pair.after_compiled(_call(fn, pair.program, entry))
     found = tuple(differences(eager, compiled, preset.tolerance))
-    return EntryVerdict(entry, preset, pass_name, backend, tuple(capture.graphs), found)
+    return EntryVerdict(entry, preset, pass_name, backend, tuple(capture.checked_graphs), found)
 
 
 @contextlib.contextmanager

@@ -99,6 +99,12 @@ OPTIONS = (
         "backend", "how captured tests compile: inductor, or graph (no code generation)", "NAME", backend_name
     ),
     Option(
+        "verify",
+        "run every compiled graph before and after the passes on its real inputs, and fail the test where "
+        "they differ",
+        check=switch,
+    ),
+    Option(
         "compare", "compare with the JSON report at PATH, and fail the run when a limit is exceeded", "PATH"
     ),
     Option(
@@ -122,6 +128,7 @@ class Settings:
     html: Path | None = None
     pass_name: str | None = None
     backend: str | None = None
+    verify: bool = False
     compare: Path | None = None
     fail_on: tuple[Limit, ...] = ()
     disable: bool = False
@@ -192,6 +199,7 @@ def resolve(config: pytest.Config, environment: Mapping[str, str] = os.environ) 
         html=path("reinplace_html"),
         pass_name=values["reinplace_pass"],
         backend=values["reinplace_backend"],
+        verify=bool(values["reinplace_verify"]),
         compare=None if values["reinplace_compare"] is None else Path(values["reinplace_compare"]),
         fail_on=_limits(values["reinplace_fail_on"] or ()),
         disable=bool(values["reinplace_disable"]),
