@@ -70,10 +70,10 @@ def make_concrete(gm: GraphModule, sizes: Sizes) -> None:
     changed = False
     for node in gm.graph.nodes:
         leaves: list[Any] = []
-        map_aggregate((node.args, node.kwargs), leaves.append)  # type: ignore[arg-type]
+        map_aggregate((node.args, node.kwargs), leaves.append)
         if any(isinstance(leaf, _SYMBOLIC) for leaf in leaves):
-            node.args = map_aggregate(node.args, sizes.number)  # type: ignore[assignment]
-            node.kwargs = map_aggregate(node.kwargs, sizes.number)  # type: ignore[assignment]
+            node.args = map_aggregate(node.args, sizes.number)
+            node.kwargs = map_aggregate(node.kwargs, sizes.number)
             changed = True
     if changed:
         gm.recompile()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -58,7 +59,8 @@ def check(
     if names := strangers(before, after):
         return Finding.unchecked(f"the passes made other random nodes: {', '.join(names)}")
     try:
-        with _torch.undisturbed(), undrawn():
+        with _torch.undisturbed(), undrawn(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the call that follows gives those of its operators
             return _Check(before, after, inputs, regenerated).finding()
     except torch.OutOfMemoryError:
         return Finding.unchecked("copies of its values do not fit into the memory of the device")

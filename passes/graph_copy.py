@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
+
 from torch.fx import Graph, GraphModule
 
 
 def copied(gm: GraphModule) -> GraphModule:
     """Return a copy with nodes of its own; tensors of the module and values in ``meta`` are shared."""
     graph = Graph()
-    output = graph.graph_copy(gm.graph, {}, return_output_node=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch warns of symbolic sizes among the arguments
+        output = graph.graph_copy(gm.graph, {}, return_output_node=True)
     assert isinstance(output, tuple)
     graph.output(output[0]).meta.update(output[1].meta)
     copy = GraphModule(gm, graph)

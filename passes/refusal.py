@@ -15,7 +15,6 @@ from .schema import is_operator
 
 # Operators that do something that no tensor shows. A namespace ends with ::, a name without does too.
 _DOES = {
-    "higher_order::with_effects": "an effect",
     "higher_order::call_torchbind": "a call of a script object, whose state cannot be copied",
     "higher_order::print": "printing",
     "higher_order::graphsafe_run_with_rng_state": "a random generator as an operand",
@@ -69,6 +68,9 @@ def _node(node: Node) -> str | None:
     name = operator_name(node)
     if name == "higher_order::with_effects" and len(node.args) > 1 and _is_harmless(node.args[1]):
         return None
+    if name == "higher_order::with_effects":
+        inner = operator_of(node.args[1]) if len(node.args) > 1 else name
+        return f"an effect, whose order is all that it shows: {inner}"
     for known, what in _DOES.items():
         if name == known or (known.endswith("::") and name.startswith(known)):
             return f"{what}: {name}"
@@ -89,7 +91,11 @@ def _is_wrapper(node: Node) -> bool:
 
 def operator_name(node: Node) -> str:
     """Return what a node calls, a wrapper's operator for a wrapper: ``"mylib::update"``."""
-    target: Any = node.args[0] if _is_wrapper(node) and node.args else node.target
+    return operator_of(node.args[0] if _is_wrapper(node) and node.args else node.target)
+
+
+def operator_of(target: Any) -> str:
+    """Return the name of what can be called in a graph."""
     if is_operator(target):
         return str(target.name()).partition(".")[0]
     if isinstance(target, _torch.higher_order_operator()):

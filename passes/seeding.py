@@ -54,7 +54,7 @@ def seeded(node: Node, evaluate: Callable[[], Any]) -> Any:
 
 def _seed(name: str) -> None:
     number = zlib.crc32(name.encode())
-    torch.random.default_generator.manual_seed(number)
+    torch.default_generator.manual_seed(number)
     if torch.cuda.is_initialized():
         torch.cuda.manual_seed_all(number)
     random.seed(number)
