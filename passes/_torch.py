@@ -48,6 +48,11 @@ def _known_hop(name: str) -> Any:
     return getattr(torch.ops.higher_order, name)
 
 
+def lazy_graph_module(root: Any, graph: Any) -> Any:
+    """Return a graph module that writes its code when it is first called."""
+    return private("torch.fx._lazy_graph_module", "_LazyGraphModule")(root, graph)
+
+
 @functools.cache
 def op_overload() -> Any:
     """Return the class of operators with a schema."""

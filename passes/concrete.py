@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch.fx import GraphModule
+from torch.fx import GraphModule, Node
 from torch.fx.node import map_aggregate
 
 from .errors import ReinplaceError
@@ -61,6 +61,13 @@ class Sizes:
         return float(found) if isinstance(value, torch.SymFloat) else int(found)
 
 
+def is_symbolic(node: Node) -> bool:
+    """Return whether a node holds a symbolic number among its arguments."""
+    leaves: list[Any] = []
+    map_aggregate((node.args, node.kwargs), leaves.append)
+    return any(isinstance(leaf, _SYMBOLIC) for leaf in leaves)
+
+
 def make_concrete(gm: GraphModule, sizes: Sizes) -> None:
     """Replace symbolic numbers in the arguments of all nodes, in place.
 
@@ -69,9 +76,7 @@ def make_concrete(gm: GraphModule, sizes: Sizes) -> None:
     """
     changed = False
     for node in gm.graph.nodes:
-        leaves: list[Any] = []
-        map_aggregate((node.args, node.kwargs), leaves.append)
-        if any(isinstance(leaf, _SYMBOLIC) for leaf in leaves):
+        if is_symbolic(node):
             node.args = map_aggregate(node.args, sizes.number)
             node.kwargs = map_aggregate(node.kwargs, sizes.number)
             changed = True

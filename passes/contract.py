@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,7 +12,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from . import _torch, rounding
-from .concrete import Sizes, make_concrete
+from .concrete import Sizes, is_symbolic, make_concrete
 from .equivalence import Difference, Effects, Tolerance, difference, effects, first_node, in_common
 from .errors import ReinplaceError
 from .execution import Manner, RunError, address, attributes
@@ -77,6 +78,9 @@ class _Check:
         self.before, self.after = self._runnable(before), self._runnable(after)
 
     def _runnable(self, gm: GraphModule) -> GraphModule:
+        if not any(is_symbolic(node) for graph in all_graphs(gm) for node in graph.graph.nodes):
+            if not any(_takes_element(node) for node in gm.graph.nodes):
+                return gm
         copy = copied(gm)
         for graph in all_graphs(copy):
             make_concrete(graph, self.sizes)
@@ -212,20 +216,23 @@ def take_elements(gm: GraphModule) -> None:
 
     Inductor's reinplacing leaves them on the operator's result, of which eager torch has none.
     """
-    import operator
-
-    changed = False
-    for node in list(gm.graph.nodes):
-        if node.target is not operator.getitem or node.args[0].op != "call_function":
-            continue
+    taken = [node for node in gm.graph.nodes if _takes_element(node)]
+    for node in taken:
         call, position = node.args
-        schema = getattr(call.target, "_schema", None)
-        if schema is not None and not schema.returns and call.args and isinstance(call.args[0], list | tuple):
-            node.replace_all_uses_with(call.args[0][position])
-            gm.graph.erase_node(node)
-            changed = True
-    if changed:
+        node.replace_all_uses_with(call.args[0][position])
+        gm.graph.erase_node(node)
+    if taken:
         gm.recompile()
+
+
+def _takes_element(node: Node) -> bool:
+    if node.target is not operator.getitem or not isinstance(node.args[0], Node):
+        return False
+    call = node.args[0]
+    schema = getattr(call.target, "_schema", None) if call.op == "call_function" else None
+    if schema is None or schema.returns or not call.args:
+        return False
+    return isinstance(call.args[0], list | tuple)
 
 
 def _brief(error: RunError) -> str:

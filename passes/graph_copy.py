@@ -6,6 +6,8 @@ import warnings
 
 from torch.fx import Graph, GraphModule
 
+from . import _torch
+
 
 def copied(gm: GraphModule) -> GraphModule:
     """Return a copy with nodes of its own; tensors of the module and values in ``meta`` are shared."""
@@ -15,7 +17,7 @@ def copied(gm: GraphModule) -> GraphModule:
         output = graph.graph_copy(gm.graph, {}, return_output_node=True)
     assert isinstance(output, tuple)
     graph.output(output[0]).meta.update(output[1].meta)
-    copy = GraphModule(gm, graph)
+    copy: GraphModule = _torch.lazy_graph_module(gm, graph)
     for name, child in subgraphs(copy):
         setattr(copy, name, copied(child))
     return copy

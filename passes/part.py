@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,7 +18,8 @@ from .seeding import seeded
 
 aten = torch.ops.aten
 
-_BUDGET = 300  # parts that are tried
+_BUDGET = 120  # parts that are tried
+_SECONDS = 10.0  # and how long
 _MANY = 256  # elements from which on a tensor's numbers are replaced by simple ones
 
 StillFails = Callable[[GraphModule, list[Any]], bool]
@@ -42,18 +44,22 @@ class Parts:
 
     def smallest(self, still_fails: StillFails) -> tuple[GraphModule, list[Any]] | None:
         """Return a small part that fails as the graph does; ``None`` where not even the whole one fails."""
-        budget = _BUDGET
+        tried: dict[frozenset[int], bool] = {}
+        start = time.monotonic()
 
         def fails(chosen: list[int]) -> bool:
-            nonlocal budget
-            budget -= 1
-            part = self.part(chosen) if budget > 0 else None
-            return part is not None and still_fails(*part)
+            key = frozenset(chosen)
+            if key not in tried:
+                if len(tried) >= _BUDGET or time.monotonic() - start > _SECONDS:
+                    return False
+                part = self.part(chosen)
+                tried[key] = part is not None and still_fails(*part)
+            return tried[key]
 
         everything = list(range(len(self.items)))
         if not fails(everything):
             return None
-        found = self.part(shrunk(everything, fails, _BUDGET))
+        found = self.part(shrunk(everything, fails, 40 * _BUDGET))
         assert found is not None
         return found[0], _simplified(*found, still_fails)
 

@@ -98,6 +98,15 @@ def compiling_with(redirect: Callable[[CompileFx, CompileFx], CompileFx]) -> Ite
         yield
 
 
+@contextlib.contextmanager
+def compiling_inner_with(redirect: Callable[[CompileFx], CompileFx]) -> Iterator[None]:
+    """Replace what ``compile_fx_inner`` calls, by whatever name it was called, by ``redirect(it)``."""
+    module = private("torch._inductor.compile_fx")
+    inner = private("torch._inductor.compile_fx", "_compile_fx_inner")
+    with replaced(module, "_compile_fx_inner", redirect(inner)):
+        yield
+
+
 Stage = Callable[[Any, str, Callable[[], Any]], Any]
 
 
@@ -157,6 +166,11 @@ def after_post_grad(callback: Callable[[Any], None]) -> Iterator[None]:
 def inductor_patched(patches: Any) -> Any:
     """Return a context with another Inductor configuration."""
     return private("torch._inductor.config", "patch")(dict(patches))
+
+
+def without_autograd_cache() -> Any:
+    """Return a context in which AOTAutograd compiles every graph anew; it warns of nothing."""
+    return private("torch._functorch.config", "patch")({"enable_autograd_cache": False})
 
 
 def fake_inputs(values: Any) -> list[Any]:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from .passes import Report
 
+# A graph from a cache has passed no pass.
+_UNCACHED = {"force_disable_caches": True}
+
 
 class Capture:
     """A context that sees all that ``torch.compile`` compiles inside it, and puts a pass under test.
@@ -126,6 +129,10 @@ class Capture:
         self._let_triton_work()
         self._stack.enter_context(_torch.compiling_with(self._redirect))
         self._stack.enter_context(_torch.watching_post_grad(self._stage))
+        if self._verifier is not None:
+            # Code that imported compile_fx by its name before is not redirected; all of it comes by here.
+            self._stack.enter_context(_torch.compiling_inner_with(self._unredirected))
+            self._stack.enter_context(_torch.without_autograd_cache())
 
     def _let_triton_work(self) -> None:
         if not self._triton:
@@ -156,21 +163,31 @@ class Capture:
 
         return compile_with
 
+    def _unredirected(self, inner: Callable[..., Any]) -> Callable[..., Any]:
+        """Return ``inner`` so that a graph which did not come by :meth:`_redirect` is watched, too."""
+
+        def compile_one(gm: Any, *args: Any, **kwargs: Any) -> Any:
+            if getattr(self._frames, "current", None) is not None or not self._active:
+                return inner(gm, *args, **kwargs)
+            with _torch.inductor_patched(_UNCACHED):
+                return self._framed(inner, _UNCACHED)(gm, *args, **kwargs)
+
+        return compile_one
+
     def _framed(self, inner: Callable[..., Any], patches: Mapping[str, Any]) -> Callable[..., Any]:
         """Let the graphs that ``inner`` compiles know their direction and the module they belong to."""
 
-        def compile_one(gm: Any, example_inputs: Any, **kwargs: Any) -> Any:
-            direction = "bw" if kwargs.get("is_backward") else "fw"
+        def compile_one(gm: Any, *args: Any, **kwargs: Any) -> Any:
+            frame = _Frame(gm, "bw" if kwargs.get("is_backward") else "fw")
             if self._verifier is None or not self._active:
-                with self._frame(_Frame(gm, direction)):
-                    return inner(gm, example_inputs, **kwargs)
-            frame = _Frame(gm, direction)
+                with self._frame(frame):
+                    return inner(gm, *args, **kwargs)
             watched = self._verifier.compiled(frame.graph_id(gm), gm, patches, kwargs)
             with (
                 self._frame(dataclasses.replace(frame, watched=watched)),
                 _torch.after_post_grad(watched.note),
             ):
-                compiled = inner(gm, example_inputs, **kwargs)
+                compiled = inner(gm, *args, **kwargs)
             return watched.wrapped(compiled)
 
         return compile_one
