@@ -65,19 +65,20 @@ class Capture:
         self._frames = threading.local()
         self._post_grad: dict[int, PostGrad] = {}
         self._verifier = Verifier(self.pass_under_test) if verified else None
-        self._checks: list[Watched | None] = []
+        self._checks: list[tuple[CapturedGraph, Watched]] = []
 
     @property
     def checked_graphs(self) -> list[CapturedGraph]:
         """The graphs so far with what checking them has given, and those that only the check has seen."""
         from .passes import Report
 
+        checks = {id(graph): watched for graph, watched in self._checks}
         found = [
-            graph if watched is None else dataclasses.replace(graph, verified=watched.verified)
-            for graph, watched in zip(self.graphs, self._checks, strict=True)
+            dataclasses.replace(graph, verified=checks[id(graph)].verified) if id(graph) in checks else graph
+            for graph in self.graphs
         ]
         for watched in self._verifier.watched if self._verifier else ():
-            if watched not in self._checks:
+            if all(watched is not other for other in checks.values()):
                 name, given = watched.graph_id, watched.verified
                 problem = "its post-grad passes were not seen"
                 empty = CapturedGraph(name, Report(), problem=problem, verified=given)
@@ -210,8 +211,10 @@ class Capture:
             del self._post_grad[id(gm)]
             frame = getattr(self._frames, "current", None) or _Frame(gm, "fw")
             found = post_grad.captured(frame.graph_id(gm))
-            self.graphs.append(dataclasses.replace(found, pass_name=self.pass_name, backend=self.backend))
-            self._checks.append(frame.watched)
+            graph = dataclasses.replace(found, pass_name=self.pass_name, backend=self.backend)
+            self.graphs.append(graph)
+            if frame.watched is not None:
+                self._checks.append((graph, frame.watched))
         return result
 
 
