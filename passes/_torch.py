@@ -51,6 +51,11 @@ def _known_hop(name: str) -> Any:
     return getattr(torch.ops.higher_order, name)
 
 
+def lazy_graph_module(root: Any, graph: Any) -> Any:
+    """Return a graph module that writes its code when it is first called."""
+    return private("torch.fx._lazy_graph_module", "_LazyGraphModule")(root, graph)
+
+
 @functools.cache
 def op_overload() -> Any:
     """Return the class of operators with a schema."""
@@ -67,6 +72,47 @@ def collective(name: str) -> Any:
             "it needs a torch that was built with torch.distributed"
         )
     return packet.default
+
+
+def has_effect(op: Any) -> bool:
+    """Return whether an operator was registered as one with an effect, which keeps its order."""
+    return private("torch._higher_order_ops.effects", "_get_effect")(op) is not None
+
+
+_OWN = frozenset(
+    (
+        *("aten", "prims", "prim", "inductor", "_inductor_test", "inductor_prims", "_c10d_functional"),
+        *("higher_order", "profiler", "debugprims", "quantized", "quantized_decomposed", "mkldnn", "mkl"),
+        *("onednn", "rngprims", "streams", "torch_attn"),
+    )
+)
+
+
+def is_users(op: Any) -> bool:
+    """Return whether an operator is none of torch's own."""
+    return str(op.name()).partition("::")[0] not in _OWN
+
+
+def registering_file(qualname: str) -> str | None:
+    """Return the file that registers an operator of a user's; ``None`` where it cannot be told."""
+    known = private("torch._library.custom_ops", "OPDEFS").get(qualname)
+    code = getattr(getattr(known, "_init_fn", None), "__code__", None)
+    if code is not None:
+        return str(code.co_filename)
+    entry = private("torch._library.simple_registry", "singleton").find(qualname)
+    kernel = getattr(getattr(entry, "fake_impl", None), "kernel", None)
+    source = str(getattr(kernel, "source", ""))
+    return source.rpartition(":")[0] or None
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Run what is inside without the dispatch modes, autocast and gradients that are on outside."""
+    disabled = private("torch.utils._python_dispatch", "_disable_current_modes")
+    no_autocast = private("torch._C", "_DisableAutocast")
+    no_functions = private("torch._C", "DisableTorchFunction")
+    with disabled(), no_autocast(), no_functions(), torch.no_grad():
+        yield
 
 
 def op_overload_packet() -> Any:

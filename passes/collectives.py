@@ -48,16 +48,35 @@ def is_imitated(target: Any) -> bool:
     return not (torch.distributed.is_available() and torch.distributed.is_initialized())
 
 
+def is_known(target: Any) -> bool:
+    """Return whether a collective, or a wait, is one that can be imitated."""
+    name = str(target).split(".")[1]
+    return name == _WAIT or _kind(name) in _RESULTS
+
+
+def _kind(name: str) -> str:
+    return name.rstrip("_").removesuffix("_out").removesuffix("_coalesced")
+
+
 def is_started(target: Any) -> bool:
     """Return whether a node's target is a collective, whose result means nothing until the wait for it."""
     return is_imitated(target) and _WAIT not in str(target)
 
 
 class InFlight:
-    """The collectives of one run that nobody has waited for yet."""
+    """The collectives of one run that nobody has waited for yet.
 
-    def __init__(self) -> None:
+    Args:
+        always: whether collectives are imitated although there is a process group.
+    """
+
+    def __init__(self, *, always: bool = False) -> None:
+        self._always = always
         self._pending: dict[int, Callable[[], None]] = {}
+
+    def imitates(self, target: Any) -> bool:
+        """Return whether a node's target is a collective, or the wait for one, that is imitated here."""
+        return is_imitated(target) or (self._always and is_collective(target))
 
     def call(self, target: Any, args: Any, kwargs: dict[str, Any], *, in_place: bool = False) -> Any:
         """Start a collective, or wait for one.
@@ -78,7 +97,7 @@ class InFlight:
                 landing()
             return args[0]
         is_inplace = in_place or name.endswith("_")
-        kind = name.rstrip("_").removesuffix("_out").removesuffix("_coalesced")
+        kind = _kind(name)
         if kind not in _RESULTS:
             raise ReinplaceError(f"expected one of the collectives {', '.join(_RESULTS)}, got {target}")
         make = _RESULTS[kind]

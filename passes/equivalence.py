@@ -11,6 +11,8 @@ from torch.fx import GraphModule, Node
 
 from .errors import ReinplaceError
 from .execution import (
+    PLAIN,
+    Manner,
     Observer,
     RunError,
     address,
@@ -61,10 +63,31 @@ class Effects:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How far floating-point values may differ; both 0: not in one bit."""
+    """How far floating-point values may differ; all 0: not in one bit.
+
+    Args:
+        rtol: relative to the element.
+        atol: absolute.
+        scale: relative to the largest element of the tensor.
+        any_nan: whether one NaN is like another, whatever its bits.
+    """
 
     rtol: float = 0.0
     atol: float = 0.0
+    scale: float = 0.0
+    any_nan: bool = False
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether numbers have to be equal bit by bit."""
+        return not (self.rtol or self.atol or self.scale)
+
+    def apart(self, one: torch.Tensor, two: torch.Tensor) -> torch.Tensor:
+        """Return, for two floating-point tensors, which elements are too far from each other."""
+        finite = one[torch.isfinite(one)].abs()
+        largest = float(finite.max()) if self.scale and finite.numel() else 0.0
+        atol = self.atol + self.scale * largest
+        return ~torch.isclose(one, two, self.rtol, atol, equal_nan=True).reshape(-1)
 
 
 def assert_equivalent(
@@ -98,22 +121,33 @@ def assert_equivalent(
     """
     tolerance = Tolerance(rtol, atol)
     expected = effects(functional_gm, example_inputs)
-    names = {name for name, _ in expected.inputs}
     try:
         actual = effects(rewritten_gm, example_inputs)
     except RunError as error:
         raise EquivalenceError(f"the rewritten graph raises at {error}", "error") from error
-    shared = Effects(actual.outputs, [(n, v) for n, v in actual.inputs if n in names])
-    found = difference(expected, shared, tolerance)
+    found = difference(*in_common(expected, actual), tolerance)
     if found is None:
         return
     text = found.text
     if isinstance(functional_gm, GraphModule) and isinstance(rewritten_gm, GraphModule):
-        text += _first_node(functional_gm, rewritten_gm, example_inputs, tolerance)
+        first = first_node(functional_gm, rewritten_gm, example_inputs, tolerance)
+        text += f"; the first node that differs is {first[0].format_node()}: {first[1]}" if first else ""
     raise EquivalenceError(text, found.kind)
 
 
-def effects(program: Program, inputs: Sequence[Any], observer: Observer | None = None) -> Effects:
+def in_common(expected: Effects, actual: Effects) -> tuple[Effects, Effects]:
+    """Return two runs without the buffers that only one of the graphs takes from its module."""
+    ours, theirs = ({name for name, _ in run.inputs} for run in (expected, actual))
+    one, two = (
+        Effects(run.outputs, [(name, value) for name, value in run.inputs if name in ours & theirs])
+        for run in (expected, actual)
+    )
+    return one, two
+
+
+def effects(
+    program: Program, inputs: Sequence[Any], observer: Observer | None = None, manner: Manner = PLAIN
+) -> Effects:
     """Run a graph or a callable on deep copies of ``inputs`` and return what the caller would see."""
     graph = program if isinstance(program, GraphModule) else None
     own = attributes(graph) if graph is not None else {}
@@ -121,7 +155,7 @@ def effects(program: Program, inputs: Sequence[Any], observer: Observer | None =
     given, attrs = copies[: len(inputs)], dict(zip(own, copies[len(inputs) :], strict=True))
     with same_randomness(given):
         if graph is not None:
-            outputs = run(graph, given, attrs, observer)
+            outputs = run(graph, given, attrs, observer, manner)
         else:
             outputs = program(*given)
     names = _input_names(graph, len(inputs))
@@ -197,12 +231,15 @@ def _element_difference(one: torch.Tensor, two: torch.Tensor, tolerance: Toleran
         one, two = one.to_dense(), two.to_dense()
     if not one.numel():
         return None
-    if (tolerance.rtol or tolerance.atol) and (one.is_floating_point() or one.is_complex()):
-        bad = ~torch.isclose(one, two, tolerance.rtol, tolerance.atol, equal_nan=True).reshape(-1)
+    is_float = one.is_floating_point() or one.is_complex()
+    if is_float and not tolerance.is_zero:
+        bad = tolerance.apart(one, two)
     elif torch.equal(_bits(one), _bits(two)):
         return None
     else:
         bad = (_bits(one) != _bits(two)).any(1)
+        if is_float and tolerance.any_nan:
+            bad &= ~(one.isnan() & two.isnan()).reshape(-1)
     count = int(bad.sum())
     if not count:
         return None
@@ -271,10 +308,19 @@ def _relation(values: list[Any]) -> list[tuple[int | None, int]]:
     return found
 
 
-def _first_node(one: GraphModule, two: GraphModule, inputs: Sequence[Any], tolerance: Tolerance) -> str:
-    """Name the first node whose value is already another one when it is made."""
+def first_node(
+    one: GraphModule,
+    two: GraphModule,
+    inputs: Sequence[Any],
+    tolerance: Tolerance,
+    manner: Callable[[GraphModule], Manner] = lambda graph: PLAIN,
+) -> tuple[Node, str] | None:
+    """Return the first node whose value is already another one when it is made, and how it differs.
+
+    Nodes are told by their names; ``None`` where no node of both graphs differs.
+    """
     made: dict[str, list[Any]] = {}
-    found: list[str] = []
+    found: list[tuple[Node, str]] = []
 
     def record(node: Node, value: Any) -> None:
         made[node.name] = cloned([leaf for _, leaf in leaves(value)])
@@ -286,9 +332,9 @@ def _first_node(one: GraphModule, two: GraphModule, inputs: Sequence[Any], toler
         for was, now in zip(old, new, strict=True):
             text = _value_difference(was, now, tolerance)
             if text:
-                found.append(f"; the first node that differs is {node.format_node()}: {text}")
+                found.append((node, text))
                 return
 
-    effects(one, inputs, record)
-    effects(two, inputs, compare)
-    return found[0] if found else ""
+    effects(one, inputs, record, manner(one))
+    effects(two, inputs, compare, manner(two))
+    return found[0] if found else None

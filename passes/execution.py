@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -12,10 +14,26 @@ from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
 from . import _torch
-from .collectives import InFlight, is_imitated
+from .collectives import InFlight
 from .errors import ReinplaceError
 
 Observer = Callable[[Node, Any], None]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Manner:
+    """How a graph is run.
+
+    Args:
+        around: called with each node that computes and with what evaluates it; returns the node's value.
+        imitate: whether collectives are imitated although there is a process group.
+    """
+
+    around: Callable[[Node, Callable[[], Any]], Any] | None = None
+    imitate: bool = False
+
+
+PLAIN = Manner()
 
 
 class RunError(ReinplaceError):
@@ -129,6 +147,7 @@ def run(
     inputs: Sequence[Any],
     attrs: dict[str, torch.Tensor] | None = None,
     observer: Observer | None = None,
+    manner: Manner = PLAIN,
 ) -> Any:
     """Run a graph on ``inputs``, which it may write into, and return what its output node holds.
 
@@ -142,12 +161,13 @@ def run(
         inputs: one value per placeholder.
         attrs: tensors that stand in for the module's own (``get_attr``), by name.
         observer: called with each node and its value when that is made.
+        manner: what is done around each node.
 
     Raises:
         RunError: a node raised; the original error is the cause.
     """
     env: dict[Node, Any] = {}
-    given, in_flight = iter(inputs), InFlight()
+    given, in_flight = iter(inputs), InFlight(always=manner.imitate)
     dying = _last_uses(gm)
     with torch.no_grad():
         for node in gm.graph.nodes:
@@ -156,7 +176,8 @@ def run(
             elif node.op == "output":
                 return map_arg(node.args[0], env.__getitem__)
             else:
-                env[node] = _evaluated(gm, node, env, attrs or {}, in_flight)
+                evaluate = functools.partial(_evaluated, gm, node, env, attrs or {}, in_flight)
+                env[node] = evaluate() if manner.around is None else manner.around(node, evaluate)
             if observer is not None:
                 observer(node, env[node])
             for dead in dying.get(node, ()):
@@ -194,7 +215,7 @@ def _evaluated(
     kwargs = dict(map_arg(node.kwargs, env.__getitem__))
     kwargs.update(_kept_clones(node))
     try:
-        if is_imitated(node.target):
+        if in_flight.imitates(node.target):
             return in_flight.call(node.target, args, kwargs)
         result = _called(gm, node, args, kwargs)
     except Exception as error:

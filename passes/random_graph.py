@@ -7,11 +7,12 @@ import math
 from typing import Any
 
 import torch
-from torch.fx import Graph, GraphModule, Node
+from torch.fx import GraphModule, Node
 
 from . import hop, random_view
 from .draws import Draws
 from .execution import RunError, cloned, run
+from .graph_copy import copied, subgraphs
 from .random_pool import Pool
 from .random_step import Steps
 from .slots import overlaps_itself, slots
@@ -38,7 +39,7 @@ class RandomGraph:
 
     def copy(self) -> GraphModule:
         """Return a copy of the graph, to be rewritten."""
-        return _copied(self.gm)
+        return copied(self.gm)
 
     def __str__(self) -> str:
         """Return a runnable reproduction, with the graph as a comment."""
@@ -58,25 +59,10 @@ class RandomGraph:
         return "\n".join(lines)
 
 
-def _copied(gm: GraphModule) -> GraphModule:
-    graph = Graph()
-    output = graph.graph_copy(gm.graph, {}, return_output_node=True)
-    assert isinstance(output, tuple)
-    graph.output(output[0]).meta.update(output[1].meta)
-    copy = GraphModule(gm, graph)
-    for name, child in _subgraphs(copy):
-        setattr(copy, name, _copied(child))
-    return copy
-
-
-def _subgraphs(gm: GraphModule) -> list[tuple[str, GraphModule]]:
-    return [(name, child) for name, child in gm.named_children() if isinstance(child, GraphModule)]
-
-
 def _text(gm: GraphModule, name: str = "") -> str:
     """Return a graph, and after it the subgraphs that it calls, as text."""
     parts = [f"{name} {gm.graph}".lstrip()]
-    parts += [_text(child, f"{name}.{own}".lstrip(".")) for own, child in _subgraphs(gm)]
+    parts += [_text(child, f"{name}.{own}".lstrip(".")) for own, child in subgraphs(gm)]
     return "\n".join(parts)
 
 

@@ -1,13 +1,27 @@
 """Checking a pass: the contract on one graph, and the fewest bytes that any legal rewrite would copy."""
 
+from .contract import check, take_elements
 from .declaration_check import check_declaration
 from .equivalence import EquivalenceError, assert_equivalent
+from .finding import Finding
+from .graph_copy import copied
 from .optimum import copied_bytes, minimum_clone_bytes
+from .part import Parts
+from .program_text import UnprintableError, graph_lines, input_lines, registering_files
 
 __all__ = [
     "EquivalenceError",
+    "Finding",
+    "Parts",
+    "UnprintableError",
     "assert_equivalent",
+    "check",
     "check_declaration",
+    "copied",
     "copied_bytes",
+    "graph_lines",
+    "input_lines",
     "minimum_clone_bytes",
+    "registering_files",
+    "take_elements",
 ]

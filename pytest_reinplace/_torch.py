@@ -98,23 +98,40 @@ def compiling_with(redirect: Callable[[CompileFx, CompileFx], CompileFx]) -> Ite
         yield
 
 
+@contextlib.contextmanager
+def compiling_inner_with(redirect: Callable[[CompileFx], CompileFx]) -> Iterator[None]:
+    """Replace what ``compile_fx_inner`` calls, by whatever name it was called, by ``redirect(it)``."""
+    module = private("torch._inductor.compile_fx")
+    inner = private("torch._inductor.compile_fx", "_compile_fx_inner")
+    with replaced(module, "_compile_fx_inner", redirect(inner)):
+        yield
+
+
 Stage = Callable[[Any, str, Callable[[], Any]], Any]
 
 
 @contextlib.contextmanager
-def watching_post_grad(stage: Stage) -> Iterator[None]:
+def watching_post_grad(stage: Stage, *, alone: bool = False) -> Iterator[None]:
     """Hand each stage of the post-grad passes to ``stage(graph_module, name, run)``.
 
     ``run()`` carries the stage out; what ``stage`` returns is what the stage returns.
+
+    Args:
+        stage: who is handed each stage.
+        alone: whether whoever watches around this block is passed over.
     """
     owner = private("torch.fx.passes.graph_transform_observer", "GraphTransformObserver")
 
     def around(original: Callable[..., Any]) -> Callable[..., Any]:
+        torchs = getattr(original, "torchs", original)
+        carry_out = torchs if alone else original
+
         def apply(self: Any, pass_fn: Callable[..., Any]) -> Any:
             if self.subsystem != "post_grad_passes":
                 return original(self, pass_fn)
-            return stage(self.gm, self.passname, lambda: original(self, pass_fn))
+            return stage(self.gm, self.passname, lambda: carry_out(self, pass_fn))
 
+        apply.torchs = torchs  # type: ignore[attr-defined]
         return apply
 
     with (
@@ -122,6 +139,73 @@ def watching_post_grad(stage: Stage) -> Iterator[None]:
         replaced(owner, "apply_gm_pass", around(owner.apply_gm_pass)),
     ):
         yield
+
+
+@contextlib.contextmanager
+def after_post_grad(callback: Callable[[Any], None]) -> Iterator[None]:
+    """Call ``callback`` with each graph that all post-grad passes have been run on, with its subgraphs."""
+    module = private("torch._inductor.compile_fx")
+    original = private("torch._inductor.compile_fx", "_recursive_post_grad_passes")
+    depth = 0
+
+    def passes(gm: Any, *args: Any, **kwargs: Any) -> Any:
+        nonlocal depth
+        depth += 1
+        try:
+            result = original(gm, *args, **kwargs)
+        finally:
+            depth -= 1
+        if depth == 0:
+            callback(gm)
+        return result
+
+    with replaced(module, "_recursive_post_grad_passes", passes):
+        yield
+
+
+def inductor_patched(patches: Any) -> Any:
+    """Return a context with another Inductor configuration."""
+    return private("torch._inductor.config", "patch")(dict(patches))
+
+
+def without_autograd_cache() -> Any:
+    """Return a context in which AOTAutograd compiles every graph anew; it warns of nothing."""
+    return private("torch._functorch.config", "patch")({"enable_autograd_cache": False})
+
+
+def fake_inputs(values: Any) -> list[Any]:
+    """Return fake tensors with the sizes of real ones, in a mode of their own; what is none stays."""
+    import torch
+
+    shapes = private("torch.fx.experimental.symbolic_shapes", "ShapeEnv")()
+    mode = private("torch._subclasses.fake_tensor", "FakeTensorMode")(
+        allow_non_fake_inputs=True, shape_env=shapes
+    )
+    return [
+        mode.from_tensor(value, static_shapes=True) if isinstance(value, torch.Tensor) else value
+        for value in values
+    ]
+
+
+def has_fake(values: Any) -> bool:
+    """Return whether one of the values is a tensor without data."""
+    fake = private("torch._subclasses.fake_tensor", "FakeTensor")
+    return any(isinstance(value, fake) or getattr(value, "is_meta", False) for value in values)
+
+
+def regenerated_outputs() -> frozenset[int]:
+    """Return which outputs of the forward graph that is being compiled AOTAutograd makes anew for the caller.
+
+    They are views of an input or of another output, and only their sizes and strides are used.
+    """
+    context = private("torch._guards", "TracingContext").try_get()
+    meta = getattr(context, "fw_metadata", None)
+    if meta is None:
+        return frozenset()
+    first = int(meta.num_mutated_inp_runtime_indices)
+    names = [info.output_type.name for info in meta.output_info]
+    anew = ("is_input", "alias_of_input", "alias_of_intermediate")
+    return frozenset(i for i, name in enumerate(names, first) if name.startswith(anew))
 
 
 def compile_id() -> str:

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +16,16 @@ from .graph_backend import compile_graph
 from .options import BACKENDS
 from .post_grad import PostGrad
 from .progress import Progress
+from .verifier import Verifier, Watched
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from .pass_under_test import PassUnderTest
     from .passes import Report
+
+# A graph from a cache has passed no pass.
+_UNCACHED = {"force_disable_caches": True}
 
 
 class Capture:
@@ -37,6 +41,7 @@ class Capture:
         folder: where modules of passes are looked for, after ``sys.path``.
         pictured: whether each graph is drawn for a page.
         progress: is told when something is compiled.
+        verified: whether each graph is checked against the contract, on what its first call is given.
 
     Raises:
         pass_under_test.PassError: there is no such pass.
@@ -51,6 +56,7 @@ class Capture:
         *,
         pictured: bool = False,
         progress: Progress | None = None,
+        verified: bool = False,
     ) -> None:
         if backend not in BACKENDS:
             raise ValueError(f"expected backend to be one of {', '.join(BACKENDS)}, got {backend!r}")
@@ -64,6 +70,26 @@ class Capture:
         self._active = self._triton = False
         self._frames = threading.local()
         self._post_grad: dict[int, PostGrad] = {}
+        self._verifier = Verifier(self.pass_under_test) if verified else None
+        self._checks: list[tuple[CapturedGraph, Watched]] = []
+
+    @property
+    def checked_graphs(self) -> list[CapturedGraph]:
+        """The graphs so far with what checking them has given, and those that only the check has seen."""
+        from .passes import Report
+
+        checks = {id(graph): watched for graph, watched in self._checks}
+        found = [
+            dataclasses.replace(graph, verified=checks[id(graph)].verified) if id(graph) in checks else graph
+            for graph in self.graphs
+        ]
+        for watched in self._verifier.watched if self._verifier else ():
+            if all(watched is not other for other in checks.values()):
+                name, given = watched.graph_id, watched.verified
+                problem = "its post-grad passes were not seen"
+                empty = CapturedGraph(name, Report(), problem=problem, verified=given)
+                found.append(dataclasses.replace(empty, pass_name=self.pass_name, backend=self.backend))
+        return found
 
     @property
     def pass_name(self) -> str:
@@ -111,6 +137,10 @@ class Capture:
         self._let_triton_work()
         self._stack.enter_context(_torch.compiling_with(self._redirect))
         self._stack.enter_context(_torch.watching_post_grad(self._stage))
+        if self._verifier is not None:
+            # Code that imported compile_fx by its name before is not redirected; all of it comes by here.
+            self._stack.enter_context(_torch.compiling_inner_with(self._unredirected))
+            self._stack.enter_context(_torch.without_autograd_cache())
 
     def _let_triton_work(self) -> None:
         if not self._triton:
@@ -136,26 +166,47 @@ class Capture:
             self._frames.compiling = True
             try:
                 with self.progress.compiling():
-                    return compile_fx(model, inputs, self._framed(inner), patches, **kwargs)
+                    return compile_fx(model, inputs, self._framed(inner, patches), patches, **kwargs)
             finally:
                 self._frames.compiling = False
 
         return compile_with
 
-    def _framed(self, inner: Callable[..., Any]) -> Callable[..., Any]:
+    def _unredirected(self, inner: Callable[..., Any]) -> Callable[..., Any]:
+        """Return ``inner`` so that a graph which did not come by :meth:`_redirect` is watched, too."""
+
+        def compile_one(gm: Any, *args: Any, **kwargs: Any) -> Any:
+            if getattr(self._frames, "current", None) is not None or not self._active:
+                return inner(gm, *args, **kwargs)
+            with _torch.inductor_patched(_UNCACHED):
+                return self._framed(inner, _UNCACHED)(gm, *args, **kwargs)
+
+        return compile_one
+
+    def _framed(self, inner: Callable[..., Any], patches: Mapping[str, Any]) -> Callable[..., Any]:
         """Let the graphs that ``inner`` compiles know their direction and the module they belong to."""
 
-        def compile_one(gm: Any, example_inputs: Any, **kwargs: Any) -> Any:
-            # A backward graph is compiled when it runs, long after compile_fx has returned.
-            with self._frame(gm, bool(kwargs.get("is_backward"))), self.progress.compiling():
-                return inner(gm, example_inputs, **kwargs)
+        # A backward graph is compiled when it runs, long after compile_fx has returned.
+        def compile_one(gm: Any, *args: Any, **kwargs: Any) -> Any:
+            frame = _Frame(gm, "bw" if kwargs.get("is_backward") else "fw")
+            if self._verifier is None or not self._active:
+                with self._frame(frame), self.progress.compiling():
+                    return inner(gm, *args, **kwargs)
+            watched = self._verifier.compiled(frame.graph_id(gm), gm, patches, kwargs)
+            with (
+                self._frame(dataclasses.replace(frame, watched=watched)),
+                _torch.after_post_grad(watched.note),
+                self.progress.compiling(),
+            ):
+                compiled = inner(gm, *args, **kwargs)
+            return watched.wrapped(compiled)
 
         return compile_one
 
     @contextlib.contextmanager
-    def _frame(self, gm: Any, is_backward: bool) -> Iterator[None]:
+    def _frame(self, frame: _Frame) -> Iterator[None]:
         outer = getattr(self._frames, "current", None)
-        self._frames.current = (gm, "bw" if is_backward else "fw")
+        self._frames.current = frame
         try:
             yield
         finally:
@@ -168,11 +219,30 @@ class Capture:
         result = post_grad.stage(name, run)
         if post_grad.is_done:
             del self._post_grad[id(gm)]
-            found = post_grad.captured(self._id(gm))
-            self.graphs.append(dataclasses.replace(found, pass_name=self.pass_name, backend=self.backend))
+            frame = getattr(self._frames, "current", None) or _Frame(gm, "fw")
+            found = post_grad.captured(frame.graph_id(gm))
+            graph = dataclasses.replace(found, pass_name=self.pass_name, backend=self.backend)
+            self.graphs.append(graph)
+            if frame.watched is not None:
+                self._checks.append((graph, frame.watched))
         return result
 
-    def _id(self, gm: Any) -> str:
-        top, direction = getattr(self._frames, "current", None) or (gm, "fw")
-        inside = next((name for name, module in top.named_modules() if module is gm), "")
-        return f"[{' '.join(part for part in (direction, _torch.compile_id(), inside) if part)}]"
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Frame:
+    """The graph that is being compiled.
+
+    Args:
+        top: its module.
+        direction: ``"fw"`` or ``"bw"``.
+        watched: who checks it.
+    """
+
+    top: Any
+    direction: str
+    watched: Watched | None = None
+
+    def graph_id(self, gm: Any) -> str:
+        """Return how a graph is called, which is the module's own or one of its subgraphs."""
+        inside = next((name for name, module in self.top.named_modules() if module is gm), "")
+        return f"[{' '.join(part for part in (self.direction, _torch.compile_id(), inside) if part)}]"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .passes import Report
     from .picture import Picture
+    from .verified import Verified
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class CapturedGraph:
         pass_name: the pass under test.
         backend: ``"inductor"`` or ``"graph"``; empty for a pass that was applied by hand.
         picture: what a page shows of it; ``None`` where no page was asked for.
+        verified: what checking it against the contract gave; ``None`` where that was not asked for.
     """
 
     id: str
@@ -35,6 +37,7 @@ class CapturedGraph:
     pass_name: str = ""
     backend: str = ""
     picture: Picture | None = None
+    verified: Verified | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the graph's report as JSON-ready data, without the texts and the picture."""
@@ -45,4 +48,5 @@ class CapturedGraph:
             "problem": self.problem,
             "pass": self.pass_name,
             "backend": self.backend,
+            "verified": self.verified.to_dict() if self.verified else None,
         }

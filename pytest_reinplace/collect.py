@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from . import progress
+from . import progress, verification
 from .entry import SUFFIX, Entry, EntryError, load
 from .item_capture import NO_DEVICE, attach, settings_of
 
@@ -79,18 +79,21 @@ class EntryItem(pytest.Item):
 
         pass_name = self._option("pass", "exact")
         backend = self._option("backend", preset.backend)
+        settings = settings_of(self.config)
         verdict = run(
             self.entry,
             preset,
             pass_name,
             backend,
             self.config.rootpath,
-            pictured=settings_of(self.config).pictured,
+            pictured=settings.pictured,
+            verified=settings.verify,
             progress=progress.of(self.config),
         )
         attach(self, verdict.graphs)
         if verdict.problems():
             raise EntryFailure(verdict)
+        verification.judge(self, verdict.graphs, f"pass {pass_name}, backend {backend}")
 
     def _device(self) -> str:
         """Return the device to run on; user Triton kernels run on the GPU wherever there is one.

@@ -31,8 +31,19 @@ def run(
     *,
     pictured: bool = False,
     progress: Progress | None = None,
+    verified: bool = False,
 ) -> EntryVerdict:
-    """Build, run eagerly, compile, run and compare one entry; ``pictured`` draws its graphs for a page.
+    """Build, run eagerly, compile, run and compare one entry.
+
+    Args:
+        entry: the entry.
+        preset: the preset of it to run.
+        pass_name: the pass under test.
+        backend: ``"inductor"`` or ``"graph"``.
+        rootdir: where builders are looked for, too.
+        pictured: whether its graphs are drawn for a page.
+        progress: is told when something is compiled.
+        verified: whether its graphs are checked against the contract.
 
     Raises:
         BuilderError: the builder is wrong.
@@ -46,12 +57,13 @@ def run(
     with importable(entry.path.parent, rootdir), triton_cpu.working():
         pair = twin(build(entry, preset))
         eager = pair.after_eager(_call(pair.eager.fn, pair.eager, entry))
-        compiling = Capture(pass_name=pass_name, backend=backend, pictured=pictured, progress=progress)
+        seen = {"pictured": pictured, "verified": verified}
+        compiling = Capture(pass_name=pass_name, backend=backend, progress=progress, **seen)
         with _options(entry), compiling as capture:
             fn = torch.compile(pair.program.fn, fullgraph=entry.fullgraph, dynamic=entry.dynamic or None)
             compiled = pair.after_compiled(_call(fn, pair.program, entry))
     found = tuple(differences(eager, compiled, preset.tolerance))
-    return EntryVerdict(entry, preset, pass_name, backend, tuple(capture.graphs), found)
+    return EntryVerdict(entry, preset, pass_name, backend, tuple(capture.checked_graphs), found)
 
 
 @contextlib.contextmanager

@@ -6,7 +6,6 @@ joint-graph passes, the partitioner and the post-grad passes are Inductor's own.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +20,11 @@ def compile_graph(gm: GraphModule, example_inputs: Any, **kwargs: Any) -> Callab
 
     Takes what Inductor's ``compile_fx_inner`` takes; of its keywords only ``is_inference`` matters.
     """
+    from .passes.verify import take_elements
+
     _torch.run_post_grad(gm, example_inputs, is_inference=bool(kwargs.get("is_inference")))
-    _take_elements(gm)
+    take_elements(gm)
+    gm.recompile()
 
     def run(args: list[Any]) -> Any:
         held = list(args)
@@ -31,19 +33,3 @@ def compile_graph(gm: GraphModule, example_inputs: Any, **kwargs: Any) -> Callab
 
     run._boxed_call = True  # type: ignore[attr-defined]
     return run
-
-
-def _take_elements(gm: GraphModule) -> None:
-    """Let users of an in-place foreach operator take the elements of the list that it wrote.
-
-    Inductor's reinplacing leaves them on the operator's result, of which eager torch has none.
-    """
-    for node in list(gm.graph.nodes):
-        if node.target is not operator.getitem or node.args[0].op != "call_function":
-            continue
-        call, position = node.args
-        schema = getattr(call.target, "_schema", None)
-        if schema is not None and not schema.returns and isinstance(call.args[0], list | tuple):
-            node.replace_all_uses_with(call.args[0][position])
-            gm.graph.erase_node(node)
-    gm.recompile()

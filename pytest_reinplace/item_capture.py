@@ -47,11 +47,14 @@ def is_asked(item: pytest.Item) -> bool:
 def is_wanted(item: pytest.Item) -> bool:
     """Return whether a test is captured: it asks for it, or a report on all tests is wanted.
 
-    A report captures only tests that run after torch was imported: it never imports torch itself.
+    A report captures only tests that run after torch was imported: it never imports torch itself. Where
+    every graph is to be checked, the test that imports torch is captured as well.
     """
     settings = settings_of(item.config)
     if settings.disable or not isinstance(item, pytest.Function):
         return False
+    if settings.verify:
+        return True
     return is_asked(item) or ("torch" in sys.modules and (settings.reports or settings.compare is not None))
 
 
@@ -88,6 +91,7 @@ def begin(item: pytest.Item) -> Capture:
             folder=item.config.rootpath,
             pictured=settings.pictured,
             progress=progress.of(item.config),
+            verified=settings.verify,
         )
     except PassError as error:
         raise pytest.UsageError(str(error)) from None
@@ -119,8 +123,11 @@ def end_interrupted(config: pytest.Config) -> None:
 def hand_on(item: pytest.Item) -> None:
     """Put what was captured on the test's report."""
     capture = running(item)
-    if capture is not None and (capture.graphs or is_asked(item)):
-        attach(item, capture.graphs)
+    if capture is None:
+        return
+    graphs = capture.checked_graphs
+    if graphs or is_asked(item):
+        attach(item, graphs)
 
 
 def attach(item: pytest.Item, graphs: Iterable[CapturedGraph]) -> None:

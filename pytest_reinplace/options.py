@@ -108,6 +108,12 @@ OPTIONS = (
     ),
     Option("device", "where corpus entries and reinplace.device are: cpu or cuda", "NAME", device_name),
     Option(
+        "verify",
+        "run every compiled graph before and after the passes on its real inputs, and fail the test where "
+        "they differ",
+        check=switch,
+    ),
+    Option(
         "compare", "compare with the JSON report at PATH, and fail the run when a limit is exceeded", "PATH"
     ),
     Option(
@@ -132,6 +138,7 @@ class Settings:
     pass_name: str | None = None
     backend: str | None = None
     device: str | None = None
+    verify: bool = False
     compare: Path | None = None
     fail_on: tuple[Limit, ...] = ()
     disable: bool = False
@@ -203,6 +210,7 @@ def resolve(config: pytest.Config, environment: Mapping[str, str] = os.environ) 
         pass_name=values["reinplace_pass"],
         backend=values["reinplace_backend"],
         device=values["reinplace_device"],
+        verify=bool(values["reinplace_verify"]),
         compare=None if values["reinplace_compare"] is None else Path(values["reinplace_compare"]),
         fail_on=_limits(values["reinplace_fail_on"] or ()),
         disable=bool(values["reinplace_disable"]),

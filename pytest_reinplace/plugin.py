@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from . import hookspec, item_capture, marker, options, progress, records
+from . import hookspec, item_capture, marker, options, progress, records, verification
 from .fixtures import assert_clones, assert_reinplaced, reinplace
 from .item_capture import SETTINGS, settings_of
 
@@ -111,8 +111,12 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Hand on what the test compiled, and hold the limits of its marker against it."""
     try:
         result = yield
+    except BaseException as error:
+        verification.note(item, error)
+        raise
     finally:
         item_capture.hand_on(item)
+    verification.fail_where_different(item)  # first: nothing outranks a miscompile
     item_capture.check_limits(item)
     return result
 
@@ -121,7 +125,9 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
     """Stop capturing after the test's fixtures are torn down."""
     try:
-        return (yield)
+        result = yield
+        verification.fail_where_different(item)
+        return result
     finally:
         item_capture.end(item)
 
@@ -142,6 +148,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     """Print the report, and which files could not be written after all."""
     for failure in config.stash.get(_FAILURES, []):
         terminalreporter.line(f"ERROR: {failure}", red=True)
+    if settings_of(config).verify and _RECORDS in config.stash:
+        verification.summarize(terminalreporter, config.stash[_RECORDS].sorted())
     if settings_of(config).report and _RECORDS in config.stash:
         from . import terminal
         from .reports import files

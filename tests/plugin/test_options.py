@@ -46,6 +46,7 @@ def test_the_command_line_beats_the_environment_beats_the_ini_file(pytester: pyt
 VALUES: dict[str, tuple[str, str, object, str]] = {
     "report": ("1", "report", True, "expected one of 1, true, yes, on, 0, false, no, off, got"),
     "disable": ("on", "disable", True, "expected one of 1, true, yes, on, 0, false, no, off, got"),
+    "verify": ("yes", "verify", True, "expected one of 1, true, yes, on, 0, false, no, off, got"),
     "json": ("/x.json", "json", Path("/x.json"), ""),
     "markdown": ("/x.md", "markdown", Path("/x.md"), ""),
     "html": ("/x.html", "html", Path("/x.html"), ""),
