@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch.fx import Node
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from pytest_reinplace.passes import reinplace
 from pytest_reinplace.passes.graph_builder import GraphBuilder
@@ -105,6 +106,34 @@ def test_a_functional_copy_into_a_part_of_an_input_begins_where_the_part_does(ro
     seen = b.call(aten.as_strided.default, copied, [4], [2], 8 * row + 3)
     rewritten(b, [doubled(b, seen)])
     assert bool(b.graph.find_nodes(op="call_function", target=aten.copy.default)) is bool(row)
+
+
+@pytest.mark.parametrize("row", [0, 2])
+def test_such_a_copy_is_not_written_where_its_fake_value_says(row: int) -> None:
+    """Where FakeTensor answers from its cache, the fake value begins at offset 0."""
+    b = GraphBuilder()
+    into = b.call(aten.slice.Tensor, b.placeholder(arange(8, 8)), 0, row, row + 4)
+    source = doubled(b, b.placeholder(arange(4, 8)))
+    copied = b.called(aten.copy.default, (into, source), b.fresh(source.meta["val"]))
+    seen = b.call(aten.as_strided.default, copied, [2], [1], 8 * row + 9)
+    line = b.call(aten.full.default, [8], 5.0)
+    new = b.call(aten.select_scatter.default, copied, line, 0, 1)
+    report = rewritten(b, [new, doubled(b, seen)])
+    assert ("aten::select_scatter.self" in report.reinplaced) is (row == 0)
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_offsets_are_not_moved_along_by_a_symbolic_number(named: bool) -> None:
+    def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        copied = (x * 2)[y.shape[0] :].clone()
+        return aten.as_strided.default(copied, [2], [1], 1) * 1 if named else copied[:2] * 1
+
+    inputs = [arange(20), arange(3)]
+    functional = make_fx(program, tracing_mode="symbolic")(*inputs)
+    gm = copy.deepcopy(functional)
+    report = reinplace(gm)
+    assert_equivalent(functional, gm, inputs)
+    assert report.reinplaced == ([] if named else ["aten::clone.self"])
 
 
 @pytest.mark.parametrize("hidden", [False, True])

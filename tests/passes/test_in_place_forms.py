@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 import torch
-from torch.fx import GraphModule
+from torch.fx import GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from pytest_reinplace.passes import Reason, Report, reinplace
+from pytest_reinplace.passes.graph_builder import GraphBuilder
 from pytest_reinplace.passes.variant import in_place_form
 from pytest_reinplace.passes.verify import assert_equivalent
 
@@ -44,6 +45,15 @@ def rewritten(fn: Callable[..., Any], *inputs: Any) -> tuple[Report, GraphModule
     new = copy.deepcopy(gm)
     report = reinplace(new, order="keep")
     assert_equivalent(gm, new, list(inputs))
+    return report, new
+
+
+def held(b: GraphBuilder, outputs: list[Node]) -> tuple[Report, GraphModule]:
+    """Finish a graph, rewrite it, and hold the result against it as it was."""
+    gm = b.finished(outputs)
+    new = copy.deepcopy(gm)
+    report = reinplace(new, order="keep")
+    assert_equivalent(gm, new, b.inputs)
     return report, new
 
 
