@@ -146,6 +146,14 @@ def test_a_wrapper_hands_on_the_strides_that_it_was_given(row: bool) -> None:
     assert ("aten::index_put.self" in report.reinplaced) is row
 
 
+def test_so_does_its_clone() -> None:
+    b = GraphBuilder()
+    new = filled(b, transposed(b, b.call(aten.mul.Tensor, b.placeholder(plain()), 2)))
+    result = b.v2(adversary.operator("fresh"), {"x": (new, new)}, other=new)[-1]
+    report, _ = held(b, [result])
+    assert not report.reinplaced
+
+
 @pytest.mark.parametrize("absolute", [False, True])
 def test_a_wrapper_that_names_bytes_by_offsets_finds_its_base_where_it_was(absolute: bool) -> None:
     b = GraphBuilder()
