@@ -54,7 +54,7 @@ class Addressing:
         viewed.update((n, _EXACT) for n in self.named if n.target is aten.copy.default)
         _spread(nodes, viewed, keeping, self.viewed)
         self.has_names, self.has_dtype_views = bool(named), bool(viewed)
-        self.has_beginnings = any(map(goes_by_beginning, nodes))
+        self.has_beginnings = bool(named) or _EXACT in viewed.values()
 
     def names(self, node: Node) -> int:
         """Return the largest item of a node's value that is named by an offset into its storage."""
