@@ -17,7 +17,7 @@ from pytest_reinplace.passes.verify import assert_equivalent
 
 from .trace import arange
 
-aten = torch.ops.aten
+aten, prims = torch.ops.aten, torch.ops.prims
 
 
 def rewritten(b: GraphBuilder, outputs: list[Node]) -> Report:
@@ -66,9 +66,50 @@ USES: dict[str, Use] = {
 def test_a_part_of_a_tensor_is_written_only_where_nobody_can_tell(use: str, narrow: bool) -> None:
     b = GraphBuilder()
     report = rewritten(b, [doubled(b, USES[use](b, put(b, narrow)))])
-    moves_along = {"as_strided", "as_strided from an offset", "reshape_alias", "stride"}
+    moves_along = {
+        "as_strided",
+        "as_strided from an offset",
+        "reshape_alias",
+        "stride",
+    }
     legal = use == "size" or (not narrow and use in moves_along)
     assert report.reinplaced == (["aten::index_put.self"] if legal else [])
+
+
+PRIMS: dict[str, Use] = {
+    "transpose": lambda b, x: b.call(prims.transpose.default, x, [1, 0]),
+    "collapse_view": lambda b, x: b.call(prims.collapse_view.default, x, 0, 1),
+    "split_dim": lambda b, x: b.call(prims.split_dim.default, x, 0, 2),
+    "broadcast_in_dim": lambda b, x: b.call(prims.broadcast_in_dim.default, x, [2, 8, 8], [1, 2]),
+    "view_of": lambda b, x: b.call(prims.view_of.default, x),
+}
+
+
+@pytest.mark.parametrize("view", PRIMS)
+@pytest.mark.parametrize("later", [False, True])
+def test_a_view_of_prims_is_a_view(view: str, later: bool) -> None:
+    b = GraphBuilder()
+    whole = doubled(b, b.placeholder(arange(8, 8)))
+    seen = PRIMS[view](b, whole)
+    index = b.call(aten.full.default, [1], 1, dtype=torch.int64)
+    early = doubled(b, seen)
+    new = b.call(aten.index_put.default, whole, [index], b.call(aten.full.default, [1, 8], 5.0))
+    gm = b.finished([new, doubled(b, seen) if later else early])
+    functional = copy.deepcopy(gm)
+    report = reinplace(gm, order="keep")
+    assert_equivalent(functional, gm, b.inputs)
+    assert ("aten::index_put.self" in report.reinplaced) is not later
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_view_of_prims_by_strides_is_moved_along_where_its_bytes_are_known(known: bool) -> None:
+    """Its schema says that it writes; FakeTensor's cache answers with a tensor that shares nothing."""
+    b = GraphBuilder()
+    new = put(b, narrow=False)
+    value = new.meta["val"].as_strided([2], [4], 1)
+    seen = b.called(prims.as_strided.default, (new, [2], [4], 1), value if known else b.fresh(value.clone()))
+    report = rewritten(b, [doubled(b, seen)])
+    assert report.reinplaced == (["aten::index_put.self"] if known else [])
 
 
 @pytest.mark.parametrize("narrow", [False, True])

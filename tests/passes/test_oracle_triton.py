@@ -1,4 +1,4 @@
-"""User Triton kernels: what the pass decides is run, by Triton's interpreter without a GPU, and is the optimum."""
+"""User Triton kernels: what the pass decides is run, interpreted without a GPU, and is the optimum."""
 
 from __future__ import annotations
 
