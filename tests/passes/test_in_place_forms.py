@@ -383,3 +383,18 @@ def test_an_operator_that_takes_only_the_shape_reads_nothing(taken: str, clones:
 
     report, _ = rewritten(program, x(), x()[:2] + 1, torch.tensor([1, 0]))
     assert report.clones == clones
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_list_that_is_not_taken_apart_is_listed_as_left(apart: bool) -> None:
+    """Nothing is copied for it, either: each element is computed anew."""
+    b = GraphBuilder()
+    one, two = b.placeholder(x()), b.placeholder(x() + 1)
+    sums = b.call(aten._foreach_add.Scalar, [b.call(aten.neg.default, one), b.call(aten.neg.default, two)], 3)
+    items = [b.item(sums, 0), b.item(sums, 1)] if apart else sums
+    stacked = b.called(aten.stack.default, (items,), b.fresh(torch.empty(2, 6, 4)))
+    report, _ = held(b, [stacked])
+    labels = ["aten::_foreach_add.self[0]", "aten::_foreach_add.self[1]"]
+    assert [o.label for o in report.outcomes] == labels
+    assert {o.reason for o in report.outcomes} == {None if apart else Reason.UNSUPPORTED}
+    assert report.clone_bytes == 0 and all(o.allocates for o in report.outcomes)
