@@ -37,8 +37,8 @@ def describe(decision: Decision, inside: Mapping[Node, tuple[Outcome, ...]] | No
     for node, labels, nbytes in model.unsupported:
         for i, (op, arg) in enumerate(labels):
             allocates = nbytes == 0 and is_operator(node.target)
-            mine = _outcome(op, arg, node, 0 if i else nbytes, unsupported, allocates=allocates)
-            found.append((model.order[node], mine))
+            left = _outcome(op, arg, node, 0 if i else nbytes, unsupported, allocates=allocates)
+            found.append((model.order[node], left))
     for write, refusal in _epilogues(decision):
         size = model.nbytes(write.place.region)
         found.append((write.time, _outcome("aten::copy_", "self", write.node, size, refusal)))

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
-from pytest_reinplace.passes import Reason
+from pytest_reinplace.passes import Reason, adversary
 from pytest_reinplace.passes.graph_builder import GraphBuilder
 
 from .test_in_place_forms import held, rewritten, targets
@@ -57,14 +57,26 @@ def test_what_an_unknown_alias_is_made_of_does_not_live_elsewhere(hides: bool) -
     assert report.reinplaced.count("aten::select_scatter.self") == (1 if hides else 2)
 
 
-@pytest.mark.parametrize("conjugated", [True, False])
-def test_elements_put_back_conjugated_are_written(conjugated: bool) -> None:
-    def program(x: Tensor) -> Tensor:
-        y = x * 2
-        return aten.slice_scatter.default(y, (y.conj() if conjugated else y)[1:3], 0, 1, 3)
+@pytest.mark.parametrize("row", [0, 3])
+def test_who_overwrites_other_bytes_still_hands_on_the_old_ones(row: int) -> None:
+    table = Table()
+    first = table.seen(table.replaced(table.whole, 3), 3)
+    other = table.replaced(table.whole, row)
+    report, _ = held(table.builder, [first, table.seen(other, 3)])
+    assert report.reinplaced.count("aten::select_scatter.self") == (2 if row == 3 else 1)
 
-    x = torch.complex(torch.arange(4.0), torch.arange(4.0) + 1)
-    _, gm = rewritten(program, x)
+
+@pytest.mark.parametrize("read", [True, False])
+@pytest.mark.parametrize("conjugated", [True, False])
+def test_elements_put_back_conjugated_are_written(conjugated: bool, read: bool) -> None:
+    b = GraphBuilder()
+    given = b.placeholder(torch.complex(torch.arange(4.0), torch.arange(4.0) + 1))
+    whole = b.call(aten.mul.Tensor, given, 2)
+    seen = b.call(aten._conj.default, whole) if conjugated else whole
+    part = b.call(aten.slice.Tensor, seen, 0, 1, 3)
+    new = b.call(aten.slice_scatter.default, whole, part, 0, 1, 3)
+    old = b.call(aten.add.Tensor, whole, 1) if read else new
+    _, gm = held(b, [new, old])
     assert any("copy_" in t or "scatter" in t for t in targets(gm)) is conjugated
 
 
@@ -107,3 +119,38 @@ def test_what_is_written_into_a_clone_made_early_does_not_lie_in_place(early: bo
     report, _ = rewritten(program, torch.arange(24.0).view(6, 4), torch.arange(24.0).view(6, 4) + 50)
     found = [(o.reason, o.nbytes) for o in report.outcomes if not o.reinplaced]
     assert found == ([(Reason.CHEAPER, 16)] if early else [])
+
+
+@pytest.mark.parametrize("later", [True, False])
+def test_an_elementwise_operator_of_an_operand_and_itself_changes_it(later: bool) -> None:
+    table = Table()
+    early = table.seen(table.whole, 1)
+    new = table.builder.v1(adversary.operator("rows"), x=table.whole, other=table.whole)[-1]
+    old = table.call(aten.neg.default, table.whole) if later else early
+    report, _ = held(table.builder, [new, old])
+    assert ("reinplace_adversary::rows.x" in report.clones) is later
+
+
+def test_an_input_that_was_overwritten_before_is_kept() -> None:
+    def before(x: Tensor, y: Tensor) -> Tensor:
+        x.copy_(y)
+        return aten.index_put.default(x, [torch.tensor([1])], y[:1] * 2).sum()
+
+    def after(x: Tensor, y: Tensor) -> Tensor:
+        total = aten.index_put.default(x, [torch.tensor([1])], y[:1] * 2).sum()
+        x.copy_(y)
+        return total
+
+    inputs = (torch.arange(24.0).view(6, 4), torch.arange(24.0).view(6, 4) + 50)
+    assert rewritten(before, *inputs)[0].clones == ["aten::index_put.self"]
+    assert rewritten(after, *inputs)[0].clones == []
+
+
+def test_an_input_that_is_overwritten_in_part_is_kept() -> None:
+    def program(x: Tensor, y: Tensor) -> Tensor:
+        total = aten.index_put.default(x, [torch.tensor([1])], y[:1] * 2).sum()
+        x[:1].copy_(y[:1])
+        return total
+
+    report, _ = rewritten(program, torch.arange(24.0).view(6, 4), torch.arange(24.0).view(6, 4) + 50)
+    assert report.clones == ["aten::index_put.self"]
