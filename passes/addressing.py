@@ -55,7 +55,7 @@ class Addressing:
         _spread(nodes, viewed, keeping, self.viewed)
         self.has_names: bool = bool(named)
         self.has_dtype_views: bool = bool(viewed)
-        self.has_beginnings: bool = any(map(goes_by_beginning, nodes))
+        self.has_beginnings: bool = bool(named) or _EXACT in viewed.values()
 
     def names(self, node: Node) -> int:
         """Return the largest item of a node's value that is named by an offset into its storage."""

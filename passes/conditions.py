@@ -41,7 +41,7 @@ def judge(decision: Decision, candidate: Candidate) -> Refusal | None:
         return Refusal(reason, (decision.early[candidate.index],))
     if candidate.obstacle is not None:
         return Refusal(candidate.obstacle)
-    for storage in (result, operand, decision.root(operand)):
+    for storage in (result, operand):  # nothing was accepted into a sealed root
         if storage.sealed is not None:
             return Refusal(storage.sealed, (storage.seal,) if storage.seal is not None else ())
     if decision.model.lowered and is_stored_by_inductor(candidate):

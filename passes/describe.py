@@ -33,10 +33,12 @@ def describe(decision: Decision, inside: Mapping[Node, tuple[Outcome, ...]] | No
         found.append((model.candidates[index].time, _copied(decision, index, name, node)))
     for snapshot in (s for s in decision.snapshots if s.early is None):
         found.append((model.order[snapshot.before], _kept(decision, snapshot)))
+    unsupported = Refusal(Reason.UNSUPPORTED)
     for node, labels, nbytes in model.unsupported:
         for i, (op, arg) in enumerate(labels):
-            refusal = Refusal(Reason.UNSUPPORTED)
-            found.append((model.order[node], _outcome(op, arg, node, 0 if i else nbytes, refusal)))
+            allocates = nbytes == 0 and is_operator(node.target)
+            left = _outcome(op, arg, node, 0 if i else nbytes, unsupported, allocates=allocates)
+            found.append((model.order[node], left))
     for write, refusal in _epilogues(decision):
         size = model.nbytes(write.place.region)
         found.append((write.time, _outcome("aten::copy_", "self", write.node, size, refusal)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from torch.fx import Node
@@ -25,17 +25,36 @@ Argument = tuple[str, Any]
 def visit(model: Model, node: Node) -> bool:
     """Add the candidates of an operator with an in-place form; returns whether ``node`` is one."""
     form = variant.in_place_form(node.target)
-    if form is None or node.meta.get("unbacked_bindings") or not _has_form_arguments(node, form):
+    if form is None:
         return False
-    first, *rest = arguments(node)
-    result = node.meta.get("val")
-    if isinstance(first[1], Node) and model.place(first[1]) is not None:
-        return _single(model, node, first, rest)
-    if isinstance(first[1], list | tuple) and isinstance(result, list | tuple):
-        lengths = {len(v) for _, v in (first, *rest) if isinstance(v, list | tuple)}
-        if lengths == {len(result)} == {len(list(tensors(result)))} and is_taken_apart(node):
+    operands = node.args[0] if node.args else None
+    if not node.meta.get("unbacked_bindings") and _has_form_arguments(node, form):
+        first, *rest = arguments(node)
+        if isinstance(operands, Node) and model.place(operands) is not None:
+            return _single(model, node, first, rest)
+        if isinstance(operands, list | tuple) and _is_listed(model, node, operands, rest):
             return _listed(model, node, first, rest)
+    if isinstance(operands, list | tuple):
+        name, argument = schema_of(node.target).name, schema_of(node.target).names[0]
+        labels = tuple((name, f"{argument}[{i}]") for i in range(len(operands)))
+        model.unsupported.append((node, labels, copied_bytes(model, node)))
     return False
+
+
+def copied_bytes(model: Model, node: Node) -> int:
+    """Return the bytes of its first argument that a functional operator copies."""
+    if variant.in_place_form(node.target) is not None and not variant.copies_operand(node.target):
+        return 0
+    return sum(model.nbytes(place.region) for _, place in model.operands(node.args[:1]))
+
+
+def _is_listed(model: Model, node: Node, operands: Sequence[Any], rest: list[Argument]) -> bool:
+    """Return whether a call makes one tensor of each of its operands, and is only taken apart."""
+    result = node.meta.get("val")
+    if not isinstance(result, list | tuple) or any(model.place(operand) is None for operand in operands):
+        return False
+    lengths = {len(operands), *(len(v) for _, v in rest if isinstance(v, list | tuple))}
+    return lengths == {len(result)} == {len(list(tensors(result)))} and is_taken_apart(node)
 
 
 def _has_form_arguments(node: Node, form: Any) -> bool:
@@ -72,8 +91,6 @@ def _listed(model: Model, node: Node, first: Argument, rest: list[Argument]) -> 
     """Add a candidate for each tensor of a list; what the call does to one does not depend on the others."""
     operands: list[Any] = list(first[1])
     results = model.fresh(node, node.meta["val"])
-    if any(model.place(operand) is None for operand in operands):
-        return False
     model.values[node] = results
     own = None if is_collective(node.target) else node
     pairs = enumerate(zip(operands, results, strict=True))

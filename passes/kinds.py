@@ -55,8 +55,7 @@ def visit_candidate(model: Model, node: Node) -> bool:
     """Add the candidate of a functional operator; returns whether ``node`` is of such a kind."""
     name = schema_of(node.target).name
     if node in model.setting.aside:
-        size = sum(model.nbytes(p.region) for _, p in model.operands(node.args[:1]))
-        model.unsupported.append((node, ((name, "self"),), size))
+        model.unsupported.append((node, ((name, "self"),), functional_op.copied_bytes(model, node)))
         return False
     if name in _INDEX_PUT:
         return _index_put(model, node)

@@ -7,9 +7,10 @@ its offset, and so does what a subgraph returns, which the caller may address th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+import torch
 from torch.fx import Graph, Node
 
 from . import hop
@@ -43,7 +44,7 @@ def names_offsets(graph: Graph) -> bool:
 def displaced(decision: Decision) -> frozenset[Node]:
     """Return the candidates' nodes that would let a pinned value begin elsewhere."""
     found: set[Node] = set()
-    for node, place in _pinned(decision.model):
+    for node, place in _with_origins(decision, _pinned(decision.model)):
         root, path = decision.root(place.storage), decision.path(place.storage)
         made = decision.model.made_by.get(root)
         is_copy = node in decision.returned or (made is not None and made.index in decision.refused)
@@ -54,6 +55,21 @@ def displaced(decision: Decision) -> frozenset[Node]:
             if made is not None:
                 found.add(made.node)
     return frozenset(found)
+
+
+def _with_origins(decision: Decision, values: Iterable[tuple[Node, Place]]) -> Iterator[tuple[Node, Place]]:
+    """Yield values, and what makes each begin where it does.
+
+    A functional copy begins where its first operand does, of which it takes nothing else.
+    """
+    for node, place in values:
+        found: Place | None = place
+        while found is not None:
+            yield node, found
+            maker = decision.root(found.storage).node
+            like = maker.args[0] if maker.target is torch.ops.aten.copy.default else None
+            found = decision.model.place(like)
+            node = like if isinstance(like, Node) else node
 
 
 def _pinned(model: Model) -> Iterator[tuple[Node, Place]]:

@@ -133,9 +133,7 @@ def value(model: Model, node: Node, storage: Storage, result: Value) -> Value:
 def _relay(model: Model, node: Node, operand: torch.Tensor, item: int | None) -> bool:
     """Try the operand's layout on all users of a result; keeps the new fake tensors when it is legal."""
     laid: dict[Node, Any] = {node: operand}
-    if item is not None:
-        if any(user.target is not operator.getitem for user in node.users):
-            return False
+    if item is not None:  # of a list that is only taken apart: else none of it is a candidate
         laid = {user: operand for user in node.users if user.args[1] == item}
     pending, seen = list(laid), 0
     while pending:

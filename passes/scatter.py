@@ -26,7 +26,11 @@ VIEWS = {
 }
 
 
-_ABSOLUTE = (torch.ops.aten.as_strided.default, torch.ops.aten.as_strided_scatter.default)
+_ABSOLUTE = (
+    torch.ops.aten.as_strided.default,
+    torch.ops.prims.as_strided.default,
+    torch.ops.aten.as_strided_scatter.default,
+)
 
 
 def view_of(node: Node) -> Any:

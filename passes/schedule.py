@@ -4,8 +4,8 @@ Nodes only move to an earlier place: in front of a write that would otherwise ha
 read the old bytes after it. A move is legal because the nodes that move are pure, everything that they
 need is there before them, and they cross nothing that could make them compute something else:
 
-* they are ATen or prims operators, views or arithmetic on sizes; no candidates, no random numbers, no
-  data-dependent sizes, no collectives, no operators that are not torch's own;
+* they are ATen or prims operators, views or arithmetic on sizes; no candidates but explicit clones, no
+  random numbers, no data-dependent sizes, no collectives, no operators that are not torch's own;
 * they cross no effect, random number, collective, wait or operator that is not understood;
 * they cross no real write (``copy_``) into a storage that they touch.
 
@@ -24,6 +24,7 @@ import torch
 from torch.fx import Node
 
 from . import _torch
+from .candidate import Kind
 from .schema import is_operator, schema_of
 
 if TYPE_CHECKING:
@@ -67,7 +68,8 @@ class Schedule:
     def __init__(self, model: Model) -> None:
         self._model = model
         self._at = model.order
-        self._fixed = {candidate.node for candidate in model.candidates}
+        # What may come to write stays where it is; an explicit clone never writes.
+        self._fixed = {c.node for c in model.candidates if c.kind is not Kind.CLONE}
         self._barriers = [i for node, i in model.order.items() if is_barrier(node)]
         self._moved: dict[Node, Key] = {}
         self._anchor: dict[Node, Node] = {}

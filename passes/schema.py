@@ -1,6 +1,6 @@
 """What an operator reads, writes and aliases, derived from its schema.
 
-Four tables below correct schemas that say less than the operator does; everything else is derived.
+Five tables below correct schemas that say less than the operator does; everything else is derived.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from .registry import Declaration, declaration_of
 # Operators whose result shares the operand's storage although their schema does not say so:
 # `_unsafe_view` is a view in all but name, and `wait_tensor` hands on the buffer of its collective.
 _ALIAS_UNDECLARED = frozenset({"aten::_unsafe_view", "_c10d_functional::wait_tensor", "prims::view_of"})
+
+# A view whose schema says that it writes its operand.
+_NOT_WRITING = frozenset({"prims::as_strided"})
 
 _RETURNS_OPERAND = frozenset({"_c10d_functional::wait_tensor"})
 
@@ -122,7 +125,8 @@ _known: dict[int, tuple[Any, Declaration | None, OpSchema]] = {}
 def _contract(op: Any, declared: Declaration | None) -> OpSchema:
     schema = op._schema
     name = str(schema.name)
-    mutable = tuple(a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write)
+    aliased = [a for a in schema.arguments if a.alias_info is not None and name not in _NOT_WRITING]
+    mutable = tuple(a.name for a in aliased if a.alias_info.is_write)
     returns = tuple(_aliased(schema, r) for r in schema.returns)
     if name in _ALIAS_UNDECLARED:
         returns = (schema.arguments[0].name,)

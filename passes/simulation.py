@@ -232,7 +232,7 @@ class _Run:
         args, kwargs = given
         if node.target is aten.copy_.default:
             return self._write_back(args[0], args[1])
-        if node.target is aten.as_strided.default:
+        if node.target in (aten.as_strided.default, torch.ops.prims.as_strided.default):
             return self._as_strided(node, args)
         if is_imitated(node.target):
             in_place = bool(slots(node)) and (node, 0) not in self.copied

@@ -46,12 +46,14 @@ class Before:
         nodes: the copied nodes by their names, in order.
         outcomes: our analysis, one for each candidate of the graph.
         epilogues: the write-backs.
+        added: smaller copies that our pass makes so that a call may write in place, by the call's name.
         text: the graph as torch prints it.
     """
 
     nodes: dict[str, Node]
     outcomes: tuple[Outcome, ...]
     epilogues: tuple[Epilogue, ...]
+    added: dict[str, tuple[Outcome, ...]]
     text: str
 
     @classmethod
@@ -75,10 +77,15 @@ class Before:
         nodes = {node.name: copy for node, copy in copies.items()}
         written_back = {o.node: o for o in report.outcomes if o.op == COPY}
         epilogues = [_epilogue(name, node, written_back.get(name)) for name, node in nodes.items()]
+        added: dict[str, tuple[Outcome, ...]] = {}
+        for outcome in report.outcomes:
+            if outcome.added:
+                added[outcome.node] = (*added.get(outcome.node, ()), outcome)
         return cls(
             nodes=nodes,
             outcomes=tuple(o for o in report.outcomes if o.op != COPY and not o.added),
             epilogues=tuple(e for e in epilogues if e is not None),
+            added=added,
             text=str(gm.graph),
         )
 

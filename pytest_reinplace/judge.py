@@ -21,7 +21,8 @@ class Judgement:
 
     Args:
         report: one outcome per candidate; a clone that our analysis finds needless has the reason
-            ``MISSED``, any other clone our reason.
+            ``MISSED``, any other clone our reason. One in whose stead our pass makes a smaller copy is not
+            needless: its reason is why any copy is made.
         suspicious: labels that the pass wrote in place although our analysis forbids it.
     """
 
@@ -42,13 +43,13 @@ def judge(before: Before, graph: Graph) -> Judgement:
         if in_place and (_forbids(outcome.reason) or not after.runs_first(outcome.moved, outcome.node)):
             suspicious.append(outcome.label)
         if in_place or not outcome.allocates:
-            found.append(_settled(outcome, in_place))
+            found.append(_settled(outcome, in_place, before))
     found += [_left(e, before) for e in before.epilogues if after.has_copy(e)]
     found.sort(key=lambda outcome: order[outcome.node])
     return Judgement(Report(tuple(found)), tuple(suspicious))
 
 
-def _settled(outcome: Outcome, in_place: bool) -> Outcome:
+def _settled(outcome: Outcome, in_place: bool, before: Before) -> Outcome:
     """Return our outcome with the decision of the pass under test."""
     from .passes import Reason
 
@@ -56,19 +57,39 @@ def _settled(outcome: Outcome, in_place: bool) -> Outcome:
         return outcome  # what is fused is no copy when it stays functional, either
     if in_place:
         return dataclasses.replace(outcome, reinplaced=True, reason=None, blockers=(), hint="")
-    # Our pass would read the old value first; for one that keeps the order it is still read.
-    reason = Reason.STILL_READ if outcome.moved else Reason.MISSED
+    blockers = outcome.moved
+    if (
+        outcome.moved
+    ):  # our pass would read the old value first; for one that keeps the order it is still read
+        reason, hint = Reason.STILL_READ, Reason.STILL_READ.hint
+    else:
+        reason, hint = _why(before.added.get(outcome.node, ()))
     return dataclasses.replace(
-        outcome, reinplaced=False, reason=reason, blockers=outcome.moved, moved=(), hint=reason.hint
+        outcome, reinplaced=False, reason=reason, blockers=blockers, moved=(), hint=hint
     )
+
+
+def _why(added: tuple[Outcome, ...]) -> tuple[Reason, str]:
+    """Return reason and hint of a clone that our pass does without, or makes smaller copies for."""
+    from .passes import Reason
+
+    if not added:
+        return Reason.MISSED, Reason.MISSED.hint
+    first, size = added[0], sum(outcome.nbytes for outcome in added)
+    reason = first.reason or Reason.MISSED
+    if reason is Reason.STILL_READ and len(first.blockers) > 1:
+        reason = Reason.CLOBBERED  # what is kept is the result, before a later write into the input
+    labels = ", ".join(dict.fromkeys(outcome.label for outcome in added))
+    return reason, f"a copy of {size} B for {labels} does instead: {Reason.MISSED.hint}"
 
 
 def _left(epilogue: Epilogue, before: Before) -> Outcome:
     """Return the outcome of a write-back that the pass left a copy."""
-    from .passes import Outcome, Reason
+    from .passes import Outcome
 
     if epilogue.outcome is not None:
         return epilogue.outcome
+    reason, hint = _why(next((before.added[n] for n in epilogue.via if n in before.added), ()))
     return Outcome(
         label="aten::copy_.self",
         op="aten::copy_",
@@ -76,9 +97,9 @@ def _left(epilogue: Epilogue, before: Before) -> Outcome:
         node=epilogue.node,
         reinplaced=False,
         nbytes=epilogue.nbytes,
-        reason=Reason.MISSED,
+        reason=reason,
         source=epilogue.source or _source_of(epilogue.via, before),
-        hint=Reason.MISSED.hint,
+        hint=hint,
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch.fx import Node
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from pytest_reinplace.passes import reinplace
 from pytest_reinplace.passes.graph_builder import GraphBuilder
@@ -16,7 +17,7 @@ from pytest_reinplace.passes.verify import assert_equivalent
 
 from .trace import arange
 
-aten = torch.ops.aten
+aten, prims = torch.ops.aten, torch.ops.prims
 
 
 def rewritten(b: GraphBuilder, outputs: list[Node]) -> Report:
@@ -65,9 +66,50 @@ USES: dict[str, Use] = {
 def test_a_part_of_a_tensor_is_written_only_where_nobody_can_tell(use: str, narrow: bool) -> None:
     b = GraphBuilder()
     report = rewritten(b, [doubled(b, USES[use](b, put(b, narrow)))])
-    moves_along = {"as_strided", "as_strided from an offset", "reshape_alias", "stride"}
+    moves_along = {
+        "as_strided",
+        "as_strided from an offset",
+        "reshape_alias",
+        "stride",
+    }
     legal = use == "size" or (not narrow and use in moves_along)
     assert report.reinplaced == (["aten::index_put.self"] if legal else [])
+
+
+PRIMS: dict[str, Use] = {
+    "transpose": lambda b, x: b.call(prims.transpose.default, x, [1, 0]),
+    "collapse_view": lambda b, x: b.call(prims.collapse_view.default, x, 0, 1),
+    "split_dim": lambda b, x: b.call(prims.split_dim.default, x, 0, 2),
+    "broadcast_in_dim": lambda b, x: b.call(prims.broadcast_in_dim.default, x, [2, 8, 8], [1, 2]),
+    "view_of": lambda b, x: b.call(prims.view_of.default, x),
+}
+
+
+@pytest.mark.parametrize("view", PRIMS)
+@pytest.mark.parametrize("later", [False, True])
+def test_a_view_of_prims_is_a_view(view: str, later: bool) -> None:
+    b = GraphBuilder()
+    whole = doubled(b, b.placeholder(arange(8, 8)))
+    seen = PRIMS[view](b, whole)
+    index = b.call(aten.full.default, [1], 1, dtype=torch.int64)
+    early = doubled(b, seen)
+    new = b.call(aten.index_put.default, whole, [index], b.call(aten.full.default, [1, 8], 5.0))
+    gm = b.finished([new, doubled(b, seen) if later else early])
+    functional = copy.deepcopy(gm)
+    report = reinplace(gm, order="keep")
+    assert_equivalent(functional, gm, b.inputs)
+    assert ("aten::index_put.self" in report.reinplaced) is not later
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_view_of_prims_by_strides_is_moved_along_where_its_bytes_are_known(known: bool) -> None:
+    """Its schema says that it writes; FakeTensor's cache answers with a tensor that shares nothing."""
+    b = GraphBuilder()
+    new = put(b, narrow=False)
+    value = new.meta["val"].as_strided([2], [4], 1)
+    seen = b.called(prims.as_strided.default, (new, [2], [4], 1), value if known else b.fresh(value.clone()))
+    report = rewritten(b, [doubled(b, seen)])
+    assert report.reinplaced == (["aten::index_put.self"] if known else [])
 
 
 @pytest.mark.parametrize("narrow", [False, True])
@@ -105,6 +147,34 @@ def test_a_functional_copy_into_a_part_of_an_input_begins_where_the_part_does(ro
     seen = b.call(aten.as_strided.default, copied, [4], [2], 8 * row + 3)
     rewritten(b, [doubled(b, seen)])
     assert bool(b.graph.find_nodes(op="call_function", target=aten.copy.default)) is bool(row)
+
+
+@pytest.mark.parametrize("row", [0, 2])
+def test_such_a_copy_is_not_written_where_its_fake_value_says(row: int) -> None:
+    """Where FakeTensor answers from its cache, the fake value begins at offset 0."""
+    b = GraphBuilder()
+    into = b.call(aten.slice.Tensor, b.placeholder(arange(8, 8)), 0, row, row + 4)
+    source = doubled(b, b.placeholder(arange(4, 8)))
+    copied = b.called(aten.copy.default, (into, source), b.fresh(source.meta["val"]))
+    seen = b.call(aten.as_strided.default, copied, [2], [1], 8 * row + 9)
+    line = b.call(aten.full.default, [8], 5.0)
+    new = b.call(aten.select_scatter.default, copied, line, 0, 1)
+    report = rewritten(b, [new, doubled(b, seen)])
+    assert ("aten::select_scatter.self" in report.reinplaced) is (row == 0)
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_offsets_are_not_moved_along_by_a_symbolic_number(named: bool) -> None:
+    def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        copied = (x * 2)[y.shape[0] :].clone()
+        return aten.as_strided.default(copied, [2], [1], 1) * 1 if named else copied[:2] * 1
+
+    inputs = [arange(20), arange(3)]
+    functional = make_fx(program, tracing_mode="symbolic")(*inputs)
+    gm = copy.deepcopy(functional)
+    report = reinplace(gm)
+    assert_equivalent(functional, gm, inputs)
+    assert report.reinplaced == ([] if named else ["aten::clone.self"])
 
 
 @pytest.mark.parametrize("hidden", [False, True])

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 import torch
-from torch.fx import GraphModule
+from torch.fx import GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from pytest_reinplace.passes import Reason, Report, reinplace
+from pytest_reinplace.passes.graph_builder import GraphBuilder
 from pytest_reinplace.passes.variant import in_place_form
 from pytest_reinplace.passes.verify import assert_equivalent
 
@@ -44,6 +45,15 @@ def rewritten(fn: Callable[..., Any], *inputs: Any) -> tuple[Report, GraphModule
     new = copy.deepcopy(gm)
     report = reinplace(new, order="keep")
     assert_equivalent(gm, new, list(inputs))
+    return report, new
+
+
+def held(b: GraphBuilder, outputs: list[Node]) -> tuple[Report, GraphModule]:
+    """Finish a graph, rewrite it, and hold the result against it as it was."""
+    gm = b.finished(outputs)
+    new = copy.deepcopy(gm)
+    report = reinplace(new, order="keep")
+    assert_equivalent(gm, new, b.inputs)
     return report, new
 
 
@@ -373,3 +383,18 @@ def test_an_operator_that_takes_only_the_shape_reads_nothing(taken: str, clones:
 
     report, _ = rewritten(program, x(), x()[:2] + 1, torch.tensor([1, 0]))
     assert report.clones == clones
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_list_that_is_not_taken_apart_is_listed_as_left(apart: bool) -> None:
+    """Nothing is copied for it, either: each element is computed anew."""
+    b = GraphBuilder()
+    one, two = b.placeholder(x()), b.placeholder(x() + 1)
+    sums = b.call(aten._foreach_add.Scalar, [b.call(aten.neg.default, one), b.call(aten.neg.default, two)], 3)
+    items = [b.item(sums, 0), b.item(sums, 1)] if apart else sums
+    stacked = b.called(aten.stack.default, (items,), b.fresh(torch.empty(2, 6, 4)))
+    report, _ = held(b, [stacked])
+    labels = ["aten::_foreach_add.self[0]", "aten::_foreach_add.self[1]"]
+    assert [o.label for o in report.outcomes] == labels
+    assert {o.reason for o in report.outcomes} == {None if apart else Reason.UNSUPPORTED}
+    assert report.clone_bytes == 0 and all(o.allocates for o in report.outcomes)

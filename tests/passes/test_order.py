@@ -112,6 +112,19 @@ def test_a_clone_that_keeps_the_old_value_for_a_reader_goes_too() -> None:
     assert report.clones == []
 
 
+@pytest.mark.parametrize("small", [True, False])
+def test_a_small_clone_for_a_reader_that_stays_is_made_before_the_write(small: bool) -> None:
+    """Inductor puts clones where they are used first."""
+    graph = Written()
+    new = graph.write(graph.old if small else graph.call(aten.slice.Tensor, graph.old, 0, 0, 1))
+    part = graph.call(aten.slice.Tensor, graph.old, 0, 0, 1) if small else graph.old
+    kept = graph.call(aten.clone.default, part)
+    into = graph.call(aten.mul.Tensor, graph.y, 3)
+    seen = graph.builder.v1(ops.scale.default, x=into, by=kept)[-1]
+    report, _ = graph.decided(new, seen, moves=small)
+    assert report.clone_bytes == 16 and ("aten::clone.self" in report.clones) is small
+
+
 def test_what_the_reader_needs_moves_with_it() -> None:
     graph = Written()
     new = graph.write()

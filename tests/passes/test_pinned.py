@@ -146,3 +146,26 @@ def test_a_wrapper_that_stays_finds_its_operand_where_it_was() -> None:
     result = region(builder, writer(builder, second, 3), second)
     report = held(builder, [result, other])
     assert f"{adversary.NAMESPACE}::mix.x" in report.clones
+
+
+@pytest.mark.parametrize("moves", [False, True])
+@pytest.mark.parametrize("names", [False, True])
+def test_a_functional_copy_that_a_subgraph_is_given_begins_where_it_did(names: bool, moves: bool) -> None:
+    """It begins where the tensor does that it replaces, which could come to lie elsewhere."""
+    builder = GraphBuilder()
+    x, source = builder.placeholder(torch.arange(20)), builder.placeholder(torch.arange(8) + 50)
+    start = 4 if moves else 0
+    part = builder.call(aten.slice.Tensor, builder.call(aten.neg.default, x), 0, start, start + 8)
+    like = builder.call(aten.clone.default, part)
+    kept = builder.call(aten.copy.default, like, source)
+    body = writer(builder, kept, 3) if names else negated(builder, kept)
+    result = region(builder, body, kept)
+    report = held(builder, [builder.call(aten.neg.default, result), builder.call(aten.neg.default, like)])
+    clones = [o for o in report.outcomes if o.label == "aten::clone.self" and not o.graph]
+    assert [o.reinplaced for o in clones] == [not (names and moves)]
+
+
+def negated(outer: GraphBuilder, like: Node) -> GraphModule:
+    """Return a subgraph that goes by no offset."""
+    builder = GraphBuilder(outer.fake_mode)
+    return builder.finished([builder.call(aten.neg.default, builder.operand(like.meta["val"]))])

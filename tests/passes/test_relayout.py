@@ -7,11 +7,15 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch import Tensor
+from torch.fx import Node
 
-from pytest_reinplace.passes import Reason
+from pytest_reinplace.passes import Reason, adversary
+from pytest_reinplace.passes.graph_builder import GraphBuilder
+from pytest_reinplace.passes.model import Model
+from pytest_reinplace.passes.setting import Setting
 from pytest_reinplace.passes.verify import copied_bytes
 
-from .test_in_place_forms import ROWS, rewritten, targets
+from .test_in_place_forms import ROWS, held, rewritten, targets
 
 aten = torch.ops.aten
 
@@ -112,3 +116,92 @@ def test_what_is_copied_elsewhere_is_not() -> None:
 
     _, gm = rewritten(program, plain())
     assert any("copy_" in target for target in targets(gm))
+
+
+def put_into_columns(b: GraphBuilder) -> Node:
+    """Return some columns of a computed tensor with one row replaced: laid out anew its rows lie apart."""
+    whole = b.call(aten.mul.Tensor, b.placeholder(torch.arange(64).view(8, 8)), 2)
+    into = b.call(aten.slice.Tensor, whole, 1, 0, 4)
+    index = b.call(aten.full.default, [1], 1, dtype=torch.int64)
+    value = b.call(aten.full.default, [1, 4], 5, dtype=torch.int64)
+    return b.call(aten.index_put.default, into, [index], value)
+
+
+def filled(b: GraphBuilder, into: Node) -> Node:
+    """Return a tensor with one row filled: functional it is contiguous, whatever the operand is."""
+    row = b.call(aten.full.default, [1, into.meta["val"].shape[1]], 2, dtype=torch.int64)
+    return b.call(aten.scatter.value, into, 0, row, 7)
+
+
+def transposed(b: GraphBuilder, node: Node) -> Node:
+    return b.call(aten.t.default, node)
+
+
+@pytest.mark.parametrize("row", [False, True])
+def test_a_wrapper_hands_on_the_strides_that_it_was_given(row: bool) -> None:
+    b = GraphBuilder()
+    new = put_into_columns(b)
+    given = b.call(aten.select.int, new, 0, 2) if row else new
+    report, _ = held(b, [b.v1(adversary.operator("bump"), x=given)[-1]])
+    assert ("aten::index_put.self" in report.reinplaced) is row
+
+
+def test_so_does_its_clone() -> None:
+    b = GraphBuilder()
+    new = filled(b, transposed(b, b.call(aten.mul.Tensor, b.placeholder(plain()), 2)))
+    result = b.v2(adversary.operator("fresh"), {"x": (new, new)}, other=new)[-1]
+    report, _ = held(b, [result])
+    assert not report.reinplaced
+
+
+@pytest.mark.parametrize("absolute", [False, True])
+def test_a_wrapper_that_names_bytes_by_offsets_finds_its_base_where_it_was(absolute: bool) -> None:
+    b = GraphBuilder()
+    row = b.call(aten.select.int, put_into_columns(b), 0, 2)
+    part = b.call(aten.slice.Tensor, row, 0, 0, 4, 2) if absolute else b.call(aten.slice.Tensor, row, 0, 1, 3)
+    report, _ = held(b, [b.v2(adversary.operator("bump"), {"x": (row, part)})[-1]])
+    assert ("aten::index_put.self" in report.reinplaced) is not absolute
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+def test_what_keeps_its_own_layout_is_not_laid_out_by_its_operand_either(keeps: bool) -> None:
+    b = GraphBuilder()
+    first = filled(b, transposed(b, b.placeholder(plain())))
+    index = b.call(aten.full.default, [1], 1, dtype=torch.int64)
+    value = b.call(aten.full.default, [1, 6], 5, dtype=torch.int64)
+    second = b.call(aten.index_put.default, first, [index], value)
+    gm = b.finished([b.call(aten.sum.default, second)])
+    model = Model(gm.graph, setting=Setting(own_layout=frozenset({second} if keeps else ())))
+    assert (second in model.relaid) is (first in model.relaid) is not keeps
+
+
+@pytest.mark.parametrize("typed", [False, True])
+def test_who_goes_by_a_layout_that_was_not_taken_keeps_the_strides(typed: bool) -> None:
+    """What is computed from a refused result is laid out as written, and is no copy in another layout.
+
+    Its maker is a plain operator, or one whose own result could not live in its operand; the other two
+    writes let no other layout look better.
+    """
+    b = GraphBuilder()
+    x = b.placeholder(plain().to(torch.int32 if typed else torch.int64))
+    like, y, z = b.placeholder(plain()), b.placeholder(plain().view(4, 6)), b.placeholder(plain())
+    written = filled(b, transposed(b, z))
+    own = filled(b, written)
+    new = filled(b, transposed(b, x))
+    made = b.call(aten.gcd.default, new, y) if typed else b.call(aten.neg.default, new)
+    copied = b.call(aten.copy.default, transposed(b, like), made)
+    b.call(aten.copy_.default, z, transposed(b, written))
+    report, gm = held(b, [own, copied])
+    assert "aten.copy.default" in targets(gm) and report.reinplaced == ["aten::scatter.self"]
+
+
+def test_a_functional_result_of_an_operand_laid_out_anew_says_so() -> None:
+    b = GraphBuilder()
+    x, y = b.placeholder(plain()), b.placeholder(plain().view(4, 6))
+    new = filled(b, transposed(b, b.call(aten.mul.Tensor, x, 2)))
+    result = b.call(aten.gcd.default, new, y)
+    seen = b.call(aten.sum.default, b.call(aten.neg.default, result))
+    report, gm = held(b, [seen, b.call(aten.sum.default, new)])
+    assert report.reinplaced == ["aten::scatter.self"]
+    (node,) = gm.graph.find_nodes(op="call_function", target=aten.gcd.default)
+    assert node.meta["val"].stride() == (1, 4)

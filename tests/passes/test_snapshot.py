@@ -8,12 +8,13 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch import Tensor
+from torch.fx import Node
 
-from pytest_reinplace.passes import Reason, reinplace
+from pytest_reinplace.passes import Reason, adversary, reinplace
 from pytest_reinplace.passes.graph_builder import GraphBuilder
 from pytest_reinplace.passes.verify import assert_equivalent
 
-from .test_in_place_forms import rewritten, targets
+from .test_in_place_forms import held, rewritten, targets
 from .trace import arange, ops
 
 aten = torch.ops.aten
@@ -155,6 +156,39 @@ def test_a_clone_that_another_argument_needs_too_is_not() -> None:
 
     report, _ = rewritten(program, x(), y(), ROWS)
     assert report.clone_bytes >= 16
+
+
+def wrapped_row(use: Callable[[GraphBuilder, Node, int], Node], start: int) -> int:
+    """Return the bytes cloned where a wrapper writes a row of a cache whose new value is needed, too."""
+    b = GraphBuilder()
+    source = b.placeholder(torch.arange(24, dtype=torch.int32))
+    value = b.placeholder(torch.tensor([77], dtype=torch.int32))
+    cache = b.call(aten.mul.Tensor, source, 3)
+    row = b.call(aten.slice.Tensor, cache, 0, start, start + 5)
+    index = b.call(aten.full.default, [1], start + 2, dtype=torch.int64)
+    new = b.call(aten.index_put.default, cache, [index], value)
+    seen = use(b, b.v1(adversary.operator("bump"), x=row)[-1], start)
+    report, _ = held(b, [new, b.call(aten.neg.default, seen)])
+    return report.clone_bytes
+
+
+def wider(b: GraphBuilder, row: Node, start: int) -> Node:
+    return b.call(aten.view.dtype, b.call(aten.slice.Tensor, row, 0, start % 2, start % 2 + 4), torch.int64)
+
+
+@pytest.mark.parametrize(("start", "nbytes"), [(1, 96), (2, 20)])
+def test_an_early_clone_begins_where_a_view_of_another_dtype_can(start: int, nbytes: int) -> None:
+    assert wrapped_row(wider, start) == nbytes
+
+
+@pytest.mark.parametrize(("named", "nbytes"), [(True, 96), (False, 20)])
+def test_an_early_clone_is_not_named_by_offsets(named: bool, nbytes: int) -> None:
+    def use(b: GraphBuilder, row: Node, start: int) -> Node:
+        if named:
+            return b.call(aten.as_strided.default, row, [2], [1], start + 1)
+        return b.call(aten.slice.Tensor, row, 0, 1, 3)
+
+    assert wrapped_row(use, 2) == nbytes
 
 
 def test_elements_that_are_put_back_where_they_were_need_no_copy() -> None:

@@ -17,6 +17,8 @@ from pytest_reinplace.passes.strategies import random_graph
 
 from .graphs import add_in_place, both_v2, chain_of_scatters, functional_of, in_list, twice_v1, view_back
 
+aten = torch.ops.aten
+
 Pass = Callable[[torch.fx.GraphModule], Any]
 
 
@@ -103,6 +105,46 @@ def test_a_needless_clone_is_missed_and_a_needed_one_keeps_its_reason() -> None:
     assert outcomes[0].hint == Reason.MISSED.hint
     assert outcomes[0].blockers == ()
     assert outcomes[1].blockers
+
+
+def read_later(x, value):
+    old = x[:1]
+    new = aten.index_put.default(x, [torch.tensor([0, 1])], value)
+    total = aten.cumsum.default(old, 0)
+    x.copy_(new)
+    return total
+
+
+def overwritten_later(x, value):
+    read = aten.index_put.default(x, [torch.tensor([0, 1])], value)[:1]
+    x.copy_(aten.cat.default([value, value, value, value]))
+    return aten.cumsum.default(read, 0)
+
+
+def read_by_the_same_call(x, value):
+    y = x * 2
+    return aten.index_put.default(y, [torch.tensor([0, 1])], y[1:3])
+
+
+@pytest.mark.parametrize(
+    ("program", "reason", "label", "nbytes"),
+    [
+        (read_later, Reason.STILL_READ, "aten::cumsum.self", 4),
+        (overwritten_later, Reason.CLOBBERED, "aten::cumsum.self", 4),
+        (read_by_the_same_call, Reason.SAME_NODE, "aten::index_put.values", 8),
+    ],
+)
+def test_a_clone_is_not_missed_where_a_smaller_copy_is_needed_instead(
+    program: Callable[..., Any], reason: Reason, label: str, nbytes: int
+) -> None:
+    gm = make_fx(program, tracing_mode="fake")(torch.ones(8), torch.ones(2))
+    found = judged(gm, nothing).report.outcomes
+    assert {outcome.reason for outcome in found} == {reason}
+    assert f"a copy of {nbytes} B for {label} does instead" in found[0].hint
+    assert [o.label for o in found] == [
+        "aten::index_put.self",
+        *["aten::copy_.self"] * (program is read_later),
+    ]
 
 
 def test_a_write_that_our_analysis_forbids_is_suspicious() -> None:
