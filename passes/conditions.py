@@ -307,7 +307,8 @@ def _same_node(decision: Decision, candidate: Candidate) -> Refusal | None:
         # Each was cloned on its own: neither may see the other's write, now or in its result later.
         seen = [*candidate.writes, *(r.place.region for r in decision.model.reads[candidate.result])]
         if any(_meets(decision, a, b) for a in other.writes for b in seen):
-            return Refusal(Reason.SAME_NODE, (other.operand_node,), frozenset({other.index}))
+            apart = _between(decision, candidate, other.operand.storage)
+            return Refusal(Reason.SAME_NODE, (other.operand_node,), apart | {other.index})
     user = _user_in_place(decision, candidate)
     if user is not None:
         return Refusal(Reason.SAME_NODE, (user.operand_node,), frozenset({user.index}))

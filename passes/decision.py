@@ -133,13 +133,16 @@ class Decision:
         return self.served.get(read, math.inf) <= now
 
     def kept_for(self, candidate: Candidate) -> set[Node]:
-        """Return the operands of which a snapshot is made right before a candidate's node."""
-        return {s.operand for s in self.snapshots if s.before is candidate.node and s.early is None}
+        """Return the operands that are copied right before a candidate's node anyway, for later readers.
+
+        A reader that will write into its copy does so later, so the candidate's node may read it, too.
+        """
+        return {s.operand for s in self.snapshots if s.before is candidate.node}
 
     @property
     def own_copies(self) -> list[tuple[int, str, Node]]:
         """Copies of operands that no snapshot makes anyway."""
-        made = {(s.before, s.operand) for s in self.snapshots if s.early is None}
+        made = {(s.before, s.operand) for s in self.snapshots}
         nodes = self.model.candidates
         return [(i, name, node) for i, name, node in self.copied if (nodes[i].node, node) not in made]
 

@@ -13,7 +13,7 @@ from .errors import GraphError
 from .place import Place, Storage, Value, is_known, mapped
 from .reason import Reason
 from .recording import add, others_of
-from .region import as_size
+from .region import Region, as_size
 from .schema import argument, is_operator, schema_of, target_name
 from .source import where
 
@@ -226,11 +226,19 @@ def _clone(model: Model, node: Node) -> bool:
         return False
     converts = node.kwargs.get("memory_format") not in (None, torch.preserve_format)
     settled = relayout.settle(model, operand, None if converts else node, result)
-    if settled[1] is not None and (converts or not place.storage.relaid):
+    if settled[1] is not None and not _was_alike(model, operand, place, result, converts):
         return False
     model.values[node] = relayout.value(model, node, settled[0], result)
     add(model, Kind.CLONE, node, 0, (("aten::clone", "self"),), operand, settled, (), ())
     return True
+
+
+def _was_alike(model: Model, operand: Node, place: Place, result: Place, converts: bool) -> bool:
+    """Return whether a clone would not convert had its operand not been laid out anew."""
+    was = operand.meta["val"]
+    return place.storage.relaid and (
+        not converts or model.geometry.same_layout(Region.of(was), result.region)
+    )
 
 
 def _copy(model: Model, node: Node) -> bool:

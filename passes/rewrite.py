@@ -201,8 +201,7 @@ class Rewriter:
         """
         current = self._now(snapshot.operand)
         copy = self.emitter.clone(node, current)
-        if snapshot.early is None:
-            self.kept[node, snapshot.operand] = copy
+        self.kept[node, snapshot.operand] = copy
         for reader in snapshot.readers:
             written = iter(self.uses[reader])
 

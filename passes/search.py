@@ -29,20 +29,28 @@ _TRIALS = 48
 def best(model: Model) -> Decision:
     """Return the cheapest legal decision found."""
     banned = dict.fromkeys(model.fused, Refusal(Reason.CHEAPER))
-    decision = closed(model, banned)
+    least = decision, banned = closed(model, banned), banned
     tried: set[frozenset[int]] = set()
     budget = min(_TRIALS, 4 + 40_000 // (1 + len(model.order)))
+    # What helps first may stand in the way of what helps more: behind each choice lie those beside it.
+    passed: list[tuple[Decision, dict[int, Refusal]]] = []
     while budget > 0:
         choice = _next_choice(decision, banned, tried)
         if choice is None:
-            break
+            if not passed:
+                break
+            decision, banned = passed.pop()
+            continue
         tried.add(frozenset({*banned, choice}))
         budget -= 1
         trial_bans = {**banned, choice: Refusal(Reason.CHEAPER)}
         trial = closed(model, trial_bans)
         if trial.rank < decision.rank:
+            passed.append((decision, banned))
             decision, banned = trial, trial_bans
-    return _explained(decision, banned)
+        if trial.rank < least[0].rank:
+            least = trial, trial_bans
+    return _explained(*least)
 
 
 def laid_out(decision: Decision) -> Decision:

@@ -23,13 +23,13 @@ from .equivalence import Effects, difference, effects
 from .execution import address, attributes, cloned, leaves
 from .same_bytes import copy_of, equal, overlap, same_bytes, same_strides
 from .simulated_form import Refused, called
+from .simulated_wrapper import WrapperCall
 from .slot_forms import form_of
 from .slots import (
     INDEX_PUTS,
     SCATTERS,
     copy_bytes,
     is_plain_clone,
-    mutable,
     nbytes,
     others,
     parts,
@@ -160,15 +160,15 @@ class _Run:
         self.env: dict[Node, Any] = {}
         self.written_back = 0
         self.kept: list[tuple[torch.Tensor, torch.Tensor]] = []
-        self.parts: list[tuple[torch.Tensor, torch.Tensor]] = []
         self.in_flight = InFlight()
+        self.written: set[int] = set()
 
     def effects(self) -> Effects:
         own = attributes(self.gm)
         copies = cloned([*self.inputs, *own.values()])
         attrs = dict(zip(own, copies[len(self.inputs) :], strict=True))
         given, outputs = iter(copies), None
-        written = {
+        written = self.written = {
             address(self.spec[n.args[0]]) for n in self.gm.graph.nodes if n.target is aten.copy_.default
         }
         originals = [v for _, v in self.simulation.expected.inputs]
@@ -192,7 +192,7 @@ class _Run:
 
     def _checked(self, node: Node) -> Any:
         """Run a node, and see that it computes what it does as written."""
-        if not self._has_promised_strides(node):
+        if not self._is_given_the_same(node):
             raise Illegal(node)
         try:
             value = self._node(node)
@@ -208,12 +208,24 @@ class _Run:
             raise Illegal(node)
         return value
 
-    def _has_promised_strides(self, node: Node) -> bool:
-        """Return whether a kernel that is not torch's own is given the strides that it was traced with."""
+    def _is_given_the_same(self, node: Node) -> bool:
+        """Return whether a kernel that is not torch's own is given the strides and numbers of the trace.
+
+        It may look at all of them, also where nothing that it returns shows that.
+        """
         if str(node.target).startswith(("aten.", "prims.", "<built-in function getitem")):
             return True
-        pairs = ((self.spec[n], self.env[n]) for n in node.all_input_nodes)
-        return all(same_strides(was, now) for was, now in pairs if isinstance(was, torch.Tensor))
+        free = {n for slot, n in slots(node) if not copy_bytes(node, slot, self.spec[n])}
+        is_opaque = not is_imitated(node.target)  # a collective holds anything until it is waited for
+        for n in node.all_input_nodes:
+            was, now = self.spec[n], self.env[n]
+            if not isinstance(was, torch.Tensor):
+                continue
+            if not same_strides(was, now):
+                return False
+            if is_opaque and n not in free and address(was) not in self.written and not equal(was, now):
+                return False
+        return True
 
     def _is_view(self, node: Node) -> bool:
         """Return whether a node hands on bytes that others made, which nobody need read now."""
@@ -250,7 +262,11 @@ class _Run:
             return called(node.target, form, (args[0], *read), kwargs, kept)
         if node.target is _torch.hop("triton_kernel_wrapper_functional"):
             return self._triton(node, {**kwargs, "kwargs": {**kwargs["kwargs"], **read}})
-        return self._wrapper(node, {**kwargs, **read})
+        copied = {c.slot: c.nbytes for c in self.chosen if c.node is node}
+        try:
+            return WrapperCall(node, self.spec, copied).run({**kwargs, **read})
+        except Refused:
+            raise Illegal from None
 
     def _made_room(self, node: Node) -> Any:
         """Return how an other operand is looked up, copied where that was chosen."""
@@ -315,69 +331,3 @@ class _Run:
         kept = [name for name in written if (node, name) in self.copied]
         made = node.target(**{**kwargs, "tensors_to_clone": kept})  # type: ignore[operator]
         return {name: made.get(name, kwargs["kwargs"][name]) for name in written}
-
-    def _wrapper(self, node: Node, kwargs: dict[str, Any]) -> Any:
-        op: Any = node.args[0]
-        if node.target is _torch.hop("auto_functionalized"):
-            for slot, _ in slots(node):
-                name, item = slot if isinstance(slot, tuple) else (slot, None)
-                if item is None and (node, slot) in self.copied:
-                    kwargs[name] = self._room(node, slot, kwargs[name])
-                elif item is not None:
-                    kwargs[name] = list(kwargs[name])
-                    if (node, slot) in self.copied:
-                        kwargs[name][item] = self._room(node, slot, kwargs[name][item])
-            written = [kwargs[name] for name in mutable(op)]
-        else:
-            written = [
-                self._room(node, i, base) if (node, i) in self.copied else base
-                for i, base in enumerate(kwargs.pop("_all_bases"))
-            ]
-            kwargs = self._regenerated(node, op, written, kwargs)
-        result = op(**kwargs)
-        for view, copy in self.parts:
-            view.copy_(copy)
-        self.parts.clear()
-        return (*result, *written) if isinstance(result, tuple) else (result, *written)
-
-    def _room(self, node: Node, slot: Any, tensor: torch.Tensor) -> torch.Tensor:
-        """Return what is written into instead of an operand: a copy, without content where that is free."""
-        copy = copy_of(tensor)
-        return copy.fill_(0x3C) if not copy_bytes(node, slot, tensor) else copy
-
-    def _regenerated(self, node: Node, op: Any, bases: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Return an operator's arguments, with the views of its bases that v2 describes."""
-        args = {a.name: kwargs[a.name] for a in op._schema.arguments if a.name in kwargs}
-        for name in mutable(op):
-            if f"_{name}_length" in kwargs:
-                count = kwargs[f"_{name}_length"]
-                items = [self._part(node, bases, kwargs, f"_{name}_{i}") for i in range(count or 0)]
-                args[name] = None if count is None else items
-            else:
-                args[name] = self._part(node, bases, kwargs, f"_{name}")
-        return args
-
-    def _part(self, node: Node, bases: list[Any], kwargs: dict[str, Any], prefix: str) -> Any:
-        """Return a view of a base, or a copy of it that is to be put back."""
-        view = self._view(node, bases, kwargs, prefix)
-        size = next((c.nbytes for c in self.chosen if (c.node, c.slot) == (node, ("part", prefix))), None)
-        if size is None:
-            return view
-        copy = copy_of(view) if size else copy_of(view).fill_(0x3C)
-        self.parts.append((view, copy))
-        return copy
-
-    def _view(self, node: Node, bases: list[Any], kwargs: dict[str, Any], prefix: str) -> Any:
-        index = kwargs[f"{prefix}_base_index"]
-        if index is None:
-            return None
-        base = bases[index]
-        if f"{prefix}_slice_dim" in kwargs:
-            dim, start, end = (kwargs[f"{prefix}_slice_{k}"] for k in ("dim", "start", "end"))
-            return aten.slice.Tensor(base, dim, start, end)
-        if f"{prefix}_storage_offset" in kwargs:
-            operand: Any = node.kwargs["_all_bases"][index]  # type: ignore[index]
-            moved = base.storage_offset() - self.spec[operand].storage_offset()
-            size, stride = kwargs[f"{prefix}_size"], kwargs[f"{prefix}_stride"]
-            return torch.as_strided(base, size, stride, kwargs[f"{prefix}_storage_offset"] + moved)
-        return base

@@ -47,3 +47,31 @@ def _choices(text: str) -> list[int]:
 def test_a_small_graph_that_was_wrong_once_is_right(choices: str) -> None:
     verdict = judged(replayed(_choices(choices)), optimum=False)
     assert verdict.problem is None, verdict.message
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        24596,  # two bases of a call lay in one buffer because of a third candidate, which costs nothing
+        200328,
+        15143,  # the first choice that helped a little stood in the way of one that helps more
+        21574,
+        200830,  # a conversion that another layout made necessary was not counted
+    ],
+)
+def test_a_graph_that_was_above_the_optimum_once_is_not(seed: int) -> None:
+    verdict = judged(random_graph(seed))
+    assert verdict.problem is None, verdict.message
+    assert verdict.after <= verdict.least
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        201086,  # a kernel that happened to read an element before it wrote it
+        200515,  # one that reads other numbers, and returns nothing that shows it
+    ],
+)
+def test_what_a_kernel_may_read_is_no_luck(seed: int) -> None:
+    verdict = judged(random_graph(seed))
+    assert verdict.least == verdict.after

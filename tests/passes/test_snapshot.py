@@ -158,6 +158,32 @@ def test_a_clone_that_another_argument_needs_too_is_not() -> None:
     assert report.clone_bytes >= 16
 
 
+def test_one_copy_serves_the_call_and_a_later_writer() -> None:
+    """A scatter reads a part of what it writes, and that part, as it was, is written into later."""
+
+    def program(x: Tensor) -> tuple[Tensor, Tensor]:
+        cache = x + 1
+        part = cache[1:3]
+        moved = aten.slice_scatter.default(cache, part, 0, 2, 4)
+        return moved, aten.slice_scatter.default(part, moved[0:1] * 2, 0, 1, 2)
+
+    report, gm = rewritten(program, x())
+    assert report.clone_bytes == 2 * 4 * x().shape[1]
+    assert targets(gm).count("aten.clone.default") == 1
+
+
+def test_a_copy_for_a_later_writer_does_not_serve_another_operand() -> None:
+    def program(x: Tensor) -> tuple[Tensor, Tensor]:
+        cache = x + 1
+        part, other = cache[1:3], cache[0:2]
+        moved = aten.slice_scatter.default(cache, other, 0, 1, 3)
+        return moved, aten.slice_scatter.default(part, moved[0:1] * 2, 0, 1, 2)
+
+    report, gm = rewritten(program, x())
+    assert report.clone_bytes == 2 * 2 * 4 * x().shape[1]
+    assert targets(gm).count("aten.clone.default") == 2
+
+
 def wrapped_row(use: Callable[[GraphBuilder, Node, int], Node], start: int) -> int:
     """Return the bytes cloned where a wrapper writes a row of a cache whose new value is needed, too."""
     b = GraphBuilder()
