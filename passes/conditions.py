@@ -20,14 +20,14 @@ from torch.fx import Node
 from . import staged
 from .candidate import Candidate, Kind
 from .decision import Decision, Refusal
-from .place import Place, Read, Storage, Write, reads_alike
+from .place import Place, Read, Storage, Write
 from .pointwise import is_own_element
 from .reason import Reason
 from .region import Geometry, Region
 from .snapshot import snapshots
+from .unchanged import is_moved, is_put_back, is_unchanged
 from .variant import is_stored_by_inductor
 
-_FEW = 32  # elements that are looked at one by one
 _EXPLAINED = 64  # readers that a refusal looks at: more would not be read by anybody
 _SEEN, _EXPLAINED_LATER = 4096, 8  # fewer, once so many were looked at, or as many as there are nodes
 
@@ -50,7 +50,7 @@ def judge(decision: Decision, candidate: Candidate) -> Refusal | None:
             return Refusal(Reason.LOWERING, (candidate.operand_node,))
     if operand.relaid and not _laid_out(decision, candidate):
         return Refusal(Reason.LAYOUT)
-    if candidate.kind is Kind.SCATTER and _is_moved(decision, candidate):
+    if candidate.kind is Kind.SCATTER and is_moved(decision, candidate):
         decision.moved.add(candidate.index)
         return _clobbered(decision, candidate)
     made, assumed = len(decision.snapshots), len(decision.assumed)
@@ -71,16 +71,6 @@ def _laid_out(decision: Decision, candidate: Candidate) -> bool:
         if not storage.relaid:
             return True
     return not storage.relaid
-
-
-def _is_moved(decision: Decision, candidate: Candidate) -> bool:
-    """Return whether a scatter's source already lies where the scatter would write it."""
-    (_, node, source), *more = candidate.others or ((None, None, None),)
-    if node is None or source is None or more or decision.is_served(candidate.node, node):
-        return False
-    same_buffer = decision.root(source.storage) is decision.root(candidate.operand.storage)
-    alike = reads_alike(source.value, candidate.operand.value)
-    return same_buffer and alike and decision.model.geometry.same(source.region, candidate.writes[0])
 
 
 def _meets(decision: Decision, region: Region, other: Region) -> bool:
@@ -148,7 +138,7 @@ def _hits(decision: Decision, candidate: Candidate, read: Read, written: Region)
         return False
     if read.into is not None and not decision.model.is_needed(read.into, written):
         return False
-    if _is_put_back(decision, candidate, read, written):
+    if is_put_back(decision, candidate, read, written):
         return False
     # A real write into the class that is read, before it is read, makes the old bytes irrelevant:
     # what the reader expects is then the written value, which its own reads protect.
@@ -160,28 +150,6 @@ def _hits(decision: Decision, candidate: Candidate, read: Read, written: Region)
         )
         for w in writes
     )
-
-
-def _is_put_back(decision: Decision, candidate: Candidate, read: Read, written: Region) -> bool:
-    """Return whether a scatter writes back, into the bytes that are read, the elements that are there.
-
-    Its source may be a view of the same buffer; elements that come to lie where they lay do not change.
-    """
-    if candidate.kind is not Kind.SCATTER or len(candidate.others) != 1:
-        return False
-    _, node, source = candidate.others[0]
-    if decision.is_served(candidate.node, node):
-        return False  # it is an older value, from elsewhere
-    if decision.root(source.storage) is not decision.root(candidate.operand.storage):
-        return False
-    if not reads_alike(source.value, candidate.operand.value):
-        return False
-    pairs = written.moves_from(source.region, _FEW)
-    if pairs is None:
-        return False
-    item = written.itemsize
-    changed = (Region(to, (), (), item) for from_, to in pairs if from_ != to)
-    return not any(decision.meets(read.place.region, element) for element in changed)
 
 
 def _spares(geometry: Geometry, read: Read, region: Region) -> bool:
@@ -232,7 +200,7 @@ def _destroyed(decision: Decision, candidate: Candidate, write: Write, in_place:
             continue
         if read.hole is not None and _spares(decision.model.geometry, read, write.place.region):
             continue
-        if in_place and _is_unchanged(decision, write.source.storage, read.place):
+        if in_place and is_unchanged(decision, write.source.storage, read.place):
             continue
         hits[read] = None
         if len(hits) == _EXPLAINED:
@@ -266,28 +234,6 @@ def broken(decision: Decision) -> dict[int, Refusal]:
         for candidate, write, reader in decision.assumed
         if not decision.is_identity(write)
     }
-
-
-def _is_unchanged(decision: Decision, value: Storage, seen: Place) -> bool:
-    """Return whether ``value`` was made from ``seen`` without changing the bytes that are looked at.
-
-    Writing such a value back over them leaves them as they are.
-    """
-    model = decision.model
-    while value is not seen.storage:
-        candidate = model.made_by.get(value)
-        if candidate is None or candidate.obstacle is not None:
-            return False  # the value has no coordinates to compare in
-        kept = [p for _, _, p in candidate.others if p.storage is seen.storage]
-        for written in candidate.writes:
-            put_back = candidate.kind is Kind.SCATTER and any(
-                reads_alike(p.value, candidate.operand.value) and model.geometry.same(p.region, written)
-                for p in kept
-            )
-            if not put_back and _meets(decision, seen.region, written):
-                return False
-        value = candidate.operand.storage
-    return True
 
 
 def _up(decision: Decision, candidate: Candidate) -> frozenset[int]:

@@ -1,0 +1,125 @@
+"""Writes that leave bytes as they are: what they write there lies there already."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .candidate import Candidate, Kind
+from .place import Place, Read, Storage, reads_alike
+from .region import Region
+from .schema import argument, is_operator, schema_of
+
+if TYPE_CHECKING:
+    from .decision import Decision
+
+_FEW = 32  # elements that are looked at one by one
+# Operators that store what they are given without looking at what was there, and the argument's name.
+_STORING = {
+    "aten::index_put": "values",
+    "aten::put": "source",
+    "aten::index_copy": "source",
+    "aten::scatter": "src",
+}
+
+
+def is_moved(decision: Decision, candidate: Candidate) -> bool:
+    """Return whether a scatter's source already lies where the scatter would write it."""
+    (_, node, source), *more = candidate.others or ((None, None, None),)
+    if node is None or source is None or more:
+        return False
+    if _is_repeated(decision, candidate, source):
+        return True
+    if decision.is_served(candidate.node, node):
+        return False
+    same_buffer = decision.root(source.storage) is decision.root(candidate.operand.storage)
+    alike = reads_alike(source.value, candidate.operand.value)
+    return same_buffer and alike and decision.model.geometry.same(source.region, candidate.writes[0])
+
+
+def _is_repeated(decision: Decision, candidate: Candidate, source: Place) -> bool:
+    """Return whether a scatter's operand was made by a scatter of the same source into the same bytes."""
+    model = decision.model
+    first = model.made_by.get(candidate.operand.storage)
+    if first is None or first.kind is not Kind.SCATTER or first.obstacle is not None:
+        return False  # with an obstacle, the two have no coordinates to compare
+    if any(
+        first.time < w.time < candidate.time
+        for storage in (source.storage, candidate.operand.storage)
+        for w in model.writes.get(storage, ())
+    ):
+        return False
+    given = first.others[0][2]
+    if given.storage is not source.storage or not reads_alike(given.value, source.value):
+        return False
+    pairs = ((given.region, source.region), (first.writes[0], candidate.writes[0]))
+    return all(model.geometry.same(_without_units(a), _without_units(b)) for a, b in pairs)
+
+
+def _without_units(region: Region) -> Region:
+    """Return a region without dimensions of one: which elements it has, and their order, stay."""
+    axes = [(n, s) for n, s in zip(region.sizes, region.strides, strict=True) if n != 1]
+    return region._replace(sizes=tuple(n for n, _ in axes), strides=tuple(s for _, s in axes))
+
+
+def is_put_back(decision: Decision, candidate: Candidate, read: Read, written: Region) -> bool:
+    """Return whether a scatter writes back, into the bytes that are read, the elements that are there.
+
+    Its source may be a view of the same buffer; elements that come to lie where they lay do not change.
+    """
+    if candidate.kind is not Kind.SCATTER:
+        return _puts_own_element(decision, candidate, read)
+    if len(candidate.others) != 1:
+        return False
+    _, node, source = candidate.others[0]
+    if decision.is_served(candidate.node, node):
+        return False  # it is an older value, from elsewhere
+    if decision.root(source.storage) is not decision.root(candidate.operand.storage):
+        return False
+    if not reads_alike(source.value, candidate.operand.value):
+        return False
+    pairs = written.moves_from(source.region, _FEW)
+    if pairs is None:
+        return False
+    item = written.itemsize
+    changed = (Region(to, (), (), item) for from_, to in pairs if from_ != to)
+    return not any(decision.meets(read.place.region, element) for element in changed)
+
+
+def _puts_own_element(decision: Decision, candidate: Candidate, read: Read) -> bool:
+    """Return whether one element of the buffer is stored elsewhere in it, and only that element is read.
+
+    Wherever it is put, and be it where it is, the element itself does not change.
+    """
+    op = candidate.node.target
+    name = _STORING.get(schema_of(op).name) if is_operator(op) else None
+    node = candidate.node
+    if name is None or argument(node, "accumulate") or argument(node, "reduce"):
+        return False
+    source = next(((n, p) for given, n, p in candidate.others if given == name), None)
+    if source is None or source[1].value.numel() != 1 or decision.is_served(node, source[0]):
+        return False
+    same_buffer = decision.root(source[1].storage) is decision.root(candidate.operand.storage)
+    alike = reads_alike(source[1].value, candidate.operand.value)
+    return same_buffer and alike and decision.model.geometry.contains(source[1].region, read.place.region)
+
+
+def is_unchanged(decision: Decision, value: Storage, seen: Place) -> bool:
+    """Return whether ``value`` was made from ``seen`` without changing the bytes that are looked at.
+
+    Writing such a value back over them leaves them as they are.
+    """
+    model = decision.model
+    while value is not seen.storage:
+        candidate = model.made_by.get(value)
+        if candidate is None or candidate.obstacle is not None:
+            return False  # the value has no coordinates to compare in
+        kept = [p for _, _, p in candidate.others if p.storage is seen.storage]
+        for written in candidate.writes:
+            put_back = candidate.kind is Kind.SCATTER and any(
+                reads_alike(p.value, candidate.operand.value) and model.geometry.same(p.region, written)
+                for p in kept
+            )
+            if not put_back and model.geometry.overlap(seen.region, written) is not False:
+                return False
+        value = candidate.operand.storage
+    return True

@@ -1,0 +1,118 @@
+"""Writes that leave what lies there as it is, and their neighbours, which do not."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from pytest_reinplace.passes import reinplace
+from pytest_reinplace.passes.graph_builder import GraphBuilder
+from pytest_reinplace.passes.verify import assert_equivalent
+
+from .test_in_place_forms import rewritten
+from .trace import arange
+
+aten = torch.ops.aten
+WHERE = torch.tensor([7, 2])
+
+
+Store = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+def stored(read: slice, put: Store, element: slice = slice(0, 1)) -> int:
+    """Return the bytes cloned where an element is stored elsewhere, and old elements are read afterwards."""
+
+    def program(x: Tensor, where: Tensor) -> tuple[Tensor, Tensor]:
+        cache = x + 1
+        old = cache[read]
+        new = put(cache, where, cache[element])
+        return new, old.exp() + new[5]
+
+    report, _ = rewritten(program, torch.arange(12, dtype=torch.float32), WHERE)
+    return report.clone_bytes
+
+
+STORES: dict[str, Store] = {
+    "index_put": lambda cache, where, one: aten.index_put.default(cache, [where], one),
+    "put": lambda cache, where, one: aten.put.default(cache, where[:1], one),
+    "index_copy": lambda cache, where, one: aten.index_copy.default(cache, 0, where[:1], one),
+    "scatter": lambda cache, where, one: aten.scatter.src(cache, 0, where[:1], one),
+}
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_an_element_that_is_stored_elsewhere_does_not_change(name: str) -> None:
+    assert stored(slice(0, 1), STORES[name]) == 4  # of the element itself, so that nothing overlaps
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_the_element_beside_it_may(name: str) -> None:
+    assert stored(slice(1, 2), STORES[name]) == 8
+    assert stored(slice(0, 2), STORES[name]) == 12
+
+
+def test_an_element_to_which_is_added_changes() -> None:
+    def added(cache: Tensor, where: Tensor, one: Tensor) -> Tensor:
+        return aten.index_put.default(cache, [where], one, True)
+
+    def reduced(cache: Tensor, where: Tensor, one: Tensor) -> Tensor:
+        return aten.scatter.reduce(cache, 0, where[:1], one, reduce="add")
+
+    assert stored(slice(0, 1), added) == stored(slice(0, 1), reduced) == 8
+
+
+def test_two_elements_may_change_places() -> None:
+    swapped = stored(
+        slice(0, 2), lambda cache, where, two: aten.index_copy.default(cache, 0, where, two), slice(0, 2)
+    )
+    assert swapped == 16
+
+
+def repeated(second: Callable[[Tensor, Tensor], Tensor]) -> int:
+    def program(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        new = aten.slice_scatter.default(x + 1, y[:2], 0, 2, 4)
+        again = second(new, y)
+        return again, (new * 2)[0] + again[0]
+
+    report, _ = rewritten(program, arange(6, 4), arange(4, 4) + 50)
+    return report.clone_bytes
+
+
+def test_a_scatter_that_is_repeated_writes_nothing() -> None:
+    assert repeated(lambda new, y: aten.slice_scatter.default(new, y[:2], 0, 2, 4)) == 0
+    assert repeated(lambda new, y: aten.slice_scatter.default(new, y[0:2].view(2, 4), 0, 2, 4)) == 0
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        lambda new, y: aten.slice_scatter.default(new, y[1:3], 0, 2, 4),
+        lambda new, y: aten.slice_scatter.default(new, y[:2], 0, 1, 3),
+        lambda new, y: aten.slice_scatter.default(new, y[:2].neg(), 0, 2, 4),
+    ],
+)
+def test_one_of_something_else_or_elsewhere_does(second: Callable[[Tensor, Tensor], Tensor]) -> None:
+    assert repeated(second) > 0
+
+
+@pytest.mark.parametrize("between", [True, False])
+def test_a_source_that_is_overwritten_in_between_is_another(between: bool) -> None:
+    b = GraphBuilder()
+    x, y, z = (b.placeholder(arange(4, 2) + start) for start in (0, 20, 40))
+    cache = b.call(aten.mul.Tensor, x, 3)
+    first = b.call(aten.slice_scatter.default, cache, y, 0, 0, 4)
+    if between:
+        b.call(aten.copy_.default, y, z)
+    second = b.call(aten.slice_scatter.default, first, y, 0, 0, 4)
+    if not between:
+        b.call(aten.copy_.default, y, z)
+    gm = b.finished([second])
+    new = copy.deepcopy(gm)
+    reinplace(new)
+    assert_equivalent(gm, new, b.inputs)
+    written = [n for n in new.graph.nodes if n.target in (aten.copy_.default, aten.slice_scatter.default)]
+    assert len(written) == 2 + between
