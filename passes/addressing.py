@@ -9,7 +9,6 @@ to the first finds them for all values.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import torch
 from torch.fx import Node
@@ -24,12 +23,13 @@ _WIDEST = 16  # bytes of the largest dtype
 _EXACT = 1 << 40  # no distance but 0 is a multiple of it
 
 # What asks where a value begins, or how it is laid out, is told another number where that changes. A copy
-# that names bytes by their offset is not moved along.
-_ASKING: dict[Any, int] = {
-    **dict.fromkeys((aten.sym_storage_offset.default, aten.storage_offset.default), _EXACT),
-    aten.as_strided_copy.default: _EXACT,
-    **dict.fromkeys((aten.sym_stride.int, aten.sym_stride.default), 1),
-    **dict.fromkeys((aten.stride.int, aten.stride.default), 1),
+# that names bytes by their offset is not moved along. By the identity of the operator: to hash one takes
+# torch a microsecond.
+_ASKING: dict[int, int] = {
+    **dict.fromkeys(map(id, (aten.sym_storage_offset.default, aten.storage_offset.default)), _EXACT),
+    id(aten.as_strided_copy.default): _EXACT,
+    **dict.fromkeys(map(id, (aten.sym_stride.int, aten.sym_stride.default)), 1),
+    **dict.fromkeys(map(id, (aten.stride.int, aten.stride.default)), 1),
 }
 _CANDIDATES = ("aten::index_put", "aten::_unsafe_index_put", "aten::clone", "aten::copy", "aten::_foreach_")
 
@@ -46,15 +46,15 @@ class Addressing:
         self.named: dict[Node, int] = {}
         self.viewed: dict[Node, int] = {}
         named = {n: _itemsize(n) for n in nodes if scatter.is_absolute(n)}
-        viewed = {n: _itemsize(n) for n in nodes if n.target is aten.view.dtype}
-        viewed.update((n, _ASKING[n.target]) for n in nodes if n.target in _ASKING)
+        asking = {n: asked for n in nodes if (asked := _ASKING.get(id(n.target)))}
+        viewed = {n: _itemsize(n) for n in nodes if n.target is aten.view.dtype} | asking
         keeping = {n for n in nodes if _hands_on(n)} if named or viewed else set()
         _spread(nodes, named, keeping, self.named)
         # A functional copy begins where its first operand does, and offsets into it are not moved along.
         viewed.update((n, _EXACT) for n in self.named if n.target is aten.copy.default)
         _spread(nodes, viewed, keeping, self.viewed)
         self.has_names, self.has_dtype_views = bool(named), bool(viewed)
-        self.has_beginnings = any(map(goes_by_beginning, nodes))
+        self.has_beginnings = self.has_names or _EXACT in asking.values()
 
     def names(self, node: Node) -> int:
         """Return the largest item of a node's value that is named by an offset into its storage."""
@@ -74,7 +74,7 @@ class Addressing:
 
 def goes_by_beginning(node: Node) -> bool:
     """Return whether a node names bytes by an offset into the storage, or asks for the offset."""
-    return scatter.is_absolute(node) or _ASKING.get(node.target) == _EXACT
+    return scatter.is_absolute(node) or _ASKING.get(id(node.target)) == _EXACT
 
 
 def _spread(nodes: list[Node], asked: dict[Node, int], keeping: set[Node], found: dict[Node, int]) -> None:

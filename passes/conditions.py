@@ -140,7 +140,7 @@ def _is_sure(decision: Decision, place: Place, writes: Iterable[Region]) -> bool
 
 def _hits(decision: Decision, candidate: Candidate, read: Read, written: Region) -> bool:
     geometry = decision.model.geometry
-    if read.node is candidate.node or decision.is_copied(read, candidate.time):
+    if read.node is candidate.node or (decision.served and decision.is_copied(read, candidate.time)):
         return False  # its own operands are looked at by _same_node
     if not decision.meets(read.place.region, written):
         return False
@@ -148,7 +148,7 @@ def _hits(decision: Decision, candidate: Candidate, read: Read, written: Region)
         return False
     if read.into is not None and not decision.model.is_needed(read.into, written):
         return False
-    if _is_put_back(decision, candidate, read, written):
+    if candidate.kind is Kind.SCATTER and _is_put_back(decision, candidate, read, written):
         return False
     # A real write into the class that is read, before it is read, makes the old bytes irrelevant:
     # what the reader expects is then the written value, which its own reads protect.
@@ -167,7 +167,7 @@ def _is_put_back(decision: Decision, candidate: Candidate, read: Read, written: 
 
     Its source may be a view of the same buffer; elements that come to lie where they lay do not change.
     """
-    if candidate.kind is not Kind.SCATTER or len(candidate.others) != 1:
+    if len(candidate.others) != 1:
         return False
     _, node, source = candidate.others[0]
     if decision.is_served(candidate.node, node):

@@ -32,7 +32,6 @@ class FakeViews:
         self._fake_mode = fake_mode
         # A kept view keeps its storage alive, so that no other one can come to have its key.
         self._made: dict[tuple[Any, ...], torch.Tensor] = {}
-        self._metas: dict[tuple[Any, ...], torch.Tensor] = {}
 
     def value(self, target: Any, args: tuple[Any, ...], known: Any = None) -> torch.Tensor | None:
         """Return the fake value of a view of ``args[0]``, ``None`` where torch has to be asked.
@@ -56,10 +55,7 @@ class FakeViews:
         if made is None:
             if not fits(base, layout):
                 return None
-            whole = self._metas.get(key[:2])
-            if whole is None:
-                whole = self._metas[key[:2]] = _torch.meta_on_storage(base)
-            made = self._made[key] = _torch.fake_on_storage(base, whole, layout)
+            made = self._made[key] = _torch.fake_on_storage(base, layout)
         return made
 
     def _is_right(self, known: Any, key: tuple[Any, ...]) -> bool:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+import functools
 import operator
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -68,9 +69,13 @@ class Schedule:
         self._model = model
         self._at = model.order
         self._fixed = {candidate.node for candidate in model.candidates}
-        self._barriers = [i for node, i in model.order.items() if is_barrier(node)]
         self._moved: dict[Node, Key] = {}
         self._anchor: dict[Node, Node] = {}
+
+    @functools.cached_property
+    def _barriers(self) -> list[int]:
+        """The places of all barriers; asked for once something may move at all."""
+        return [i for node, i in self._at.items() if is_barrier(node)]
 
     def order(self) -> Order | None:
         """Return the order as it is now; ``None`` when nothing moved."""
