@@ -9,6 +9,7 @@ to the first finds them for all values.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch.fx import Node
@@ -48,7 +49,7 @@ class Addressing:
         named = {n: _itemsize(n) for n in nodes if scatter.is_absolute(n)}
         asking = {n: asked for n in nodes if (asked := _ASKING.get(id(n.target)))}
         viewed = {n: _itemsize(n) for n in nodes if n.target is aten.view.dtype} | asking
-        keeping = {n for n in nodes if _hands_on(n)} if named or viewed else set()
+        keeping = _keeping(nodes) if named or viewed else set()
         _spread(nodes, named, keeping, self.named)
         # A functional copy begins where its first operand does, and offsets into it are not moved along.
         viewed.update((n, _EXACT) for n in self.named if n.target is aten.copy.default)
@@ -85,15 +86,23 @@ def _spread(nodes: list[Node], asked: dict[Node, int], keeping: set[Node], found
                 found[operand] = max(found.get(operand, 0), wanted)
 
 
-def _hands_on(node: Node) -> bool:
-    """Return whether a node's value may lie in its operand's bytes, or begin where its operand does."""
-    if node.op != "call_function" or not is_operator(node.target):
-        return node.op == "call_function"
-    schema = schema_of(node.target)
+def _keeping(nodes: list[Node]) -> set[Node]:
+    """Return the nodes whose values may lie in their operands' bytes, or begin where these do."""
+    calls = [n for n in nodes if n.op == "call_function"]
+    targets = {id(n.target): n.target for n in calls}
+    handing = {key for key, target in targets.items() if _hands_on(target)}
+    return {n for n in calls if id(n.target) in handing}
+
+
+def _hands_on(target: Any) -> bool:
+    """Return whether the value of a target's nodes may lie in an operand's bytes, or begin where it does."""
+    if not is_operator(target):
+        return True
+    schema = schema_of(target)
     if schema.view or schema.view_or_copy or any(r is not None for r in schema.returns):
         return True
     is_candidate = schema.name.startswith(_CANDIDATES) or schema.name in scatter.VIEWS
-    return is_candidate or not schema.name.startswith("aten::") or in_place_form(node.target) is not None
+    return is_candidate or not schema.name.startswith("aten::") or in_place_form(target) is not None
 
 
 def _itemsize(node: Node) -> int:
