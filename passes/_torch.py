@@ -255,6 +255,25 @@ def dispatching() -> Any:
     return private("torch._dispatch.python", "enable_python_dispatcher")()
 
 
+def give(node: torch.fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Give a node its arguments.
+
+    The public setters take a node out of its graph's table and put it back, each of them, which costs more
+    than making it; a torch without what they call in between is left to them.
+    """
+    update = getattr(node, "_update_args_kwargs", None)
+    if update is not None:
+        update(args, kwargs)
+    else:
+        node.args, node.kwargs = args, kwargs
+
+
+def name_for(graph: torch.fx.Graph, target: Any) -> str | None:
+    """Return the name that a graph would number for its nodes of a target; ``None``: let it find one."""
+    find = getattr(graph, "_target_to_str", None)
+    return None if find is None else str(find(target))
+
+
 def triton_kernel_name(kernel_idx: int) -> str:
     """Return the name of a user Triton kernel from its index in the side table."""
     table = private("torch._higher_order_ops.triton_kernel_wrap", "kernel_side_table")
@@ -317,23 +336,17 @@ def is_fake_of(tensor: Any, fake_mode: Any) -> bool:
     return type(tensor) is fake_tensor and tensor.fake_mode is fake_mode
 
 
-def meta_on_storage(base: torch.Tensor) -> torch.Tensor:
-    """Return an empty tensor of device ``meta`` on the storage of a fake tensor, of its dtype."""
-    with private("torch._subclasses.fake_tensor", "in_kernel_invocation_manager")(base.fake_mode):  # type: ignore[attr-defined]
-        meta = torch.empty(0, dtype=base.dtype, device="meta")
-        return meta.set_(base.untyped_storage(), 0, (0,), (1,))
-
-
-def fake_on_storage(base: torch.Tensor, meta: torch.Tensor, layout: Any) -> torch.Tensor:
+def fake_on_storage(base: torch.Tensor, layout: Any) -> torch.Tensor:
     """Return a fake tensor of given sizes, strides and offset on the storage of another one.
 
     Args:
-        base: the other one.
-        meta: what :func:`meta_on_storage` gave for it.
+        base: the other one, whose dtype it has.
         layout: sizes, strides and offset, in elements.
     """
+    sizes, strides, offset = layout
     with private("torch._C", "_DisableTorchDispatch")():  # a fake mode may be on
-        view = torch.as_strided(meta, *layout)
+        view = torch.empty(0, dtype=base.dtype, device="meta")
+        view.set_(base.untyped_storage(), offset, sizes, strides)
     return _faked(base, view)
 
 

@@ -24,12 +24,13 @@ _WIDEST = 16  # bytes of the largest dtype
 _EXACT = 1 << 40  # no distance but 0 is a multiple of it
 
 # What asks where a value begins, or how it is laid out, is told another number where that changes. A copy
-# that names bytes by their offset is not moved along.
-_ASKING: dict[Any, int] = {
-    **dict.fromkeys((aten.sym_storage_offset.default, aten.storage_offset.default), _EXACT),
-    aten.as_strided_copy.default: _EXACT,
-    **dict.fromkeys((aten.sym_stride.int, aten.sym_stride.default), 1),
-    **dict.fromkeys((aten.stride.int, aten.stride.default), 1),
+# that names bytes by their offset is not moved along. By the identity of the operator: to hash one takes
+# torch a microsecond.
+_ASKING: dict[int, int] = {
+    **dict.fromkeys(map(id, (aten.sym_storage_offset.default, aten.storage_offset.default)), _EXACT),
+    id(aten.as_strided_copy.default): _EXACT,
+    **dict.fromkeys(map(id, (aten.sym_stride.int, aten.sym_stride.default)), 1),
+    **dict.fromkeys(map(id, (aten.stride.int, aten.stride.default)), 1),
 }
 _CANDIDATES = ("aten::index_put", "aten::_unsafe_index_put", "aten::clone", "aten::copy", "aten::_foreach_")
 
@@ -46,16 +47,16 @@ class Addressing:
         self.named: dict[Node, int] = {}
         self.viewed: dict[Node, int] = {}
         named = {n: _itemsize(n) for n in nodes if scatter.is_absolute(n)}
-        viewed = {n: _itemsize(n) for n in nodes if n.target is aten.view.dtype}
-        viewed.update((n, _ASKING[n.target]) for n in nodes if n.target in _ASKING)
-        keeping = {n for n in nodes if _hands_on(n)} if named or viewed else set()
+        asking = {n: asked for n in nodes if (asked := _ASKING.get(id(n.target)))}
+        viewed = {n: _itemsize(n) for n in nodes if n.target is aten.view.dtype} | asking
+        keeping = _keeping(nodes) if named or viewed else set()
         _spread(nodes, named, keeping, self.named)
         # A functional copy begins where its first operand does, and offsets into it are not moved along.
         viewed.update((n, _EXACT) for n in self.named if n.target is aten.copy.default)
         _spread(nodes, viewed, keeping, self.viewed)
         self.has_names: bool = bool(named)
         self.has_dtype_views: bool = bool(viewed)
-        self.has_beginnings: bool = bool(named) or _EXACT in viewed.values()
+        self.has_beginnings: bool = self.has_names or _EXACT in asking.values()
 
     def names(self, node: Node) -> int:
         """Return the largest item of a node's value that is named by an offset into its storage."""
@@ -75,7 +76,7 @@ class Addressing:
 
 def goes_by_beginning(node: Node) -> bool:
     """Return whether a node names bytes by an offset into the storage, or asks for the offset."""
-    return scatter.is_absolute(node) or _ASKING.get(node.target) == _EXACT
+    return scatter.is_absolute(node) or _ASKING.get(id(node.target)) == _EXACT
 
 
 def _spread(nodes: list[Node], asked: dict[Node, int], keeping: set[Node], found: dict[Node, int]) -> None:
@@ -86,15 +87,23 @@ def _spread(nodes: list[Node], asked: dict[Node, int], keeping: set[Node], found
                 found[operand] = max(found.get(operand, 0), wanted)
 
 
-def _hands_on(node: Node) -> bool:
-    """Return whether a node's value may lie in its operand's bytes, or begin where its operand does."""
-    if node.op != "call_function" or not is_operator(node.target):
-        return node.op == "call_function"
-    schema = schema_of(node.target)
+def _keeping(nodes: list[Node]) -> set[Node]:
+    """Return the nodes whose values may lie in their operands' bytes, or begin where these do."""
+    calls = [n for n in nodes if n.op == "call_function"]
+    targets = {id(n.target): n.target for n in calls}
+    handing = {key for key, target in targets.items() if _hands_on(target)}
+    return {n for n in calls if id(n.target) in handing}
+
+
+def _hands_on(target: Any) -> bool:
+    """Return whether the value of a target's nodes may lie in an operand's bytes, or begin where it does."""
+    if not is_operator(target):
+        return True
+    schema = schema_of(target)
     if schema.view or schema.view_or_copy or any(r is not None for r in schema.returns):
         return True
     is_candidate = schema.name.startswith(_CANDIDATES) or schema.name in scatter.VIEWS
-    return is_candidate or not schema.name.startswith("aten::") or in_place_form(node.target) is not None
+    return is_candidate or not schema.name.startswith("aten::") or in_place_form(target) is not None
 
 
 def _itemsize(node: Node) -> int:

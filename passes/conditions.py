@@ -25,7 +25,7 @@ from .pointwise import is_own_element
 from .reason import Reason
 from .region import Geometry, Region
 from .snapshot import snapshots
-from .unchanged import is_moved, is_put_back, is_unchanged
+from .unchanged import STORING, is_moved, is_put_back, is_unchanged
 from .variant import is_stored_by_inductor
 
 _EXPLAINED = 64  # readers that a refusal looks at: more would not be read by anybody
@@ -130,7 +130,7 @@ def _is_sure(decision: Decision, place: Place, writes: Iterable[Region]) -> bool
 
 def _hits(decision: Decision, candidate: Candidate, read: Read, written: Region) -> bool:
     geometry = decision.model.geometry
-    if read.node is candidate.node or decision.is_copied(read, candidate.time):
+    if read.node is candidate.node or (decision.served and decision.is_copied(read, candidate.time)):
         return False  # its own operands are looked at by _same_node
     if not decision.meets(read.place.region, written):
         return False
@@ -138,7 +138,7 @@ def _hits(decision: Decision, candidate: Candidate, read: Read, written: Region)
         return False
     if read.into is not None and not decision.model.is_needed(read.into, written):
         return False
-    if is_put_back(decision, candidate, read, written):
+    if candidate.kind in STORING and is_put_back(decision, candidate, read, written):
         return False
     # A real write into the class that is read, before it is read, makes the old bytes irrelevant:
     # what the reader expects is then the written value, which its own reads protect.

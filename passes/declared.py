@@ -41,6 +41,11 @@ def visit(model: Model, node: Node) -> bool:
     return True
 
 
+def is_declared(node: Node) -> bool:
+    """Return whether it was declared what a node reads, writes or aliases."""
+    return _declaration(node) is not None
+
+
 def is_alias(node: Node) -> bool:
     """Return whether a node's results were declared to share storage with its operands."""
     found = _declaration(node)

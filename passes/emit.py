@@ -33,16 +33,18 @@ class Emitter:
         self.fake_mode = fake_mode
         self.views: FakeViews = FakeViews(fake_mode)
         self._copies: set[int | None] = set()  # the storages of copies
+        self._names: dict[int, str | None] = {}
 
     def call(self, origin: Node, target: Any, args: Any, kwargs: Any = None) -> Node:
         """Insert a call before ``origin`` and inherit its history; the value is left to the caller."""
+        number = id(target)  # its graph keeps it alive; to hash an operator takes torch a microsecond
+        if number not in self._names:
+            self._names[number] = _torch.name_for(self.graph, target)
         with self.graph.inserting_before(origin):
-            node = self.graph.call_function(target)
+            node = self.graph.create_node("call_function", target, name=self._names[number])
         # Given afterwards: what torch warns about in the arguments of new nodes takes it longer to look for
         # than all else, and these come from a graph.
-        node.args = tuple(args)
-        if kwargs:
-            node.kwargs = kwargs
+        _torch.give(node, tuple(args), kwargs or {})
         meta = node.meta
         for key, value in origin.meta.items():
             if key not in _NOT_INHERITED:

@@ -32,7 +32,7 @@ class FakeViews:
         self._fake_mode = fake_mode
         # A kept view keeps its storage alive, so that no other one can come to have its key.
         self._made: dict[tuple[Any, ...], torch.Tensor] = {}
-        self._metas: dict[tuple[Any, ...], torch.Tensor] = {}
+        self._plain: dict[int, torch.Tensor] = {}  # by their identity, and kept alive for it
 
     def value(self, target: Any, args: tuple[Any, ...], known: Any = None) -> torch.Tensor | None:
         """Return the fake value of a view of ``args[0]``, ``None`` where torch has to be asked.
@@ -43,7 +43,7 @@ class FakeViews:
             known: the value that it had so far, returned again where it is right.
         """
         layout_of = _LAYOUTS.get(id(target))
-        if layout_of is None or not args or not is_plain(args[0], self._fake_mode):
+        if layout_of is None or not args or not self._is_plain(args[0]):
             return None
         base: torch.Tensor = args[0]
         layout = layout_of(base, *args[1:])
@@ -56,19 +56,25 @@ class FakeViews:
         if made is None:
             if not fits(base, layout):
                 return None
-            whole = self._metas.get(key[:2])
-            if whole is None:
-                whole = self._metas[key[:2]] = _torch.meta_on_storage(base)
-            made = self._made[key] = _torch.fake_on_storage(base, whole, layout)
+            made = self._made[key] = _torch.fake_on_storage(base, layout)
         return made
+
+    def _is_plain(self, base: Any) -> bool:
+        """Return whether a base is plain; many views are made of the same ones."""
+        if id(base) not in self._plain:
+            if not is_plain(base, self._fake_mode):
+                return False
+            self._plain[id(base)] = base
+        return True
 
     def _is_right(self, known: Any, key: tuple[Any, ...]) -> bool:
         storage, dtype, (sizes, strides, offset) = key
         return (
-            is_plain(known, self._fake_mode)
-            and known.dtype == dtype
+            _torch.is_fake_of(known, self._fake_mode)
             and _torch.storage_key(known) == storage
+            and known.dtype == dtype
             and (known.size(), known.stride(), known.storage_offset()) == (sizes, strides, offset)
+            and is_plain(known, self._fake_mode)
         )
 
 

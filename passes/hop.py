@@ -19,6 +19,13 @@ from .schema import is_operator
 
 Slot = tuple[int, int | None]  # a positional argument, and the element of it where it is a list
 
+# Higher-order operators that torch only builds when no output shares storage with an input and nothing
+# is mutated inside: their operands are read, their results are never written.
+_PURE = (
+    *("flex_attention_backward", "run_and_save_rng_state", "run_with_rng_state", "strict_mode"),
+    *("graphsafe_run_with_rng_state", "inductor_compiled_code"),
+)
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Body:
@@ -76,6 +83,11 @@ class Call:
     def is_stacked(self, result: int) -> bool:
         """Return whether a result is made by stacking."""
         return self.stacked and result >= self.carried
+
+
+def is_pure(target: Any) -> bool:
+    """Return whether a higher-order operator only reads its operands, and returns fresh tensors."""
+    return any(target is _torch.hop(name) for name in _PURE)
 
 
 def subgraph(graph: Graph, node: Any) -> GraphModule | None:

@@ -11,12 +11,13 @@ import collections
 import functools
 import itertools
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.fx import Graph, GraphModule, Node
+from torch.fx import Graph, Node
 
-from . import _torch, chain, cost, declared, effects, kinds, subgraph_call, wellformed
+from . import _torch, attribute, chain, cost, declared, effects, hop, kinds, subgraph_call, wellformed
 from .addressing import Addressing
 from .candidate import Candidate
 from .collectives import wait_time
@@ -27,20 +28,13 @@ from .place import END, Place, Read, Storage, Value, Write, mapped, places, read
 from .reason import Reason
 from .region import Geometry, Region, Size, as_size
 from .scatter import check_reach, is_absolute
-from .schema import OpSchema, arguments, is_lowered_view, is_operator, schema_of, tensors
+from .schema import OpSchema, argument, is_lowered_view, is_operator, schema_of, tensors
 from .setting import Setting
 from .source import where
 from .subgraph_call import Calls
 from .summary import Summaries
 
 _SYMBOLIC_MODULES = ("_operator", "math", "builtins", "torch", "torch.fx.experimental.symbolic_shapes")
-
-# Higher-order operators that torch only builds when no output shares storage with an input and nothing
-# is mutated inside: their operands are read, their results are never written.
-_PURE_HOPS = (
-    *("flex_attention_backward", "run_and_save_rng_state", "run_with_rng_state", "strict_mode"),
-    *("graphsafe_run_with_rng_state", "inductor_compiled_code"),
-)
 
 
 class Model:
@@ -88,6 +82,7 @@ class Model:
         self.relaid: dict[Node, Any] = {}
         self.addressing: Addressing = Addressing(self.order)
         self._by_key: dict[int | str, Storage] = {}
+        self._visitors: dict[int, Callable[[Model, Node], None]] = {}
         fakes = (t for n in graph.nodes for t in tensors(n.meta.get("val")))
         self.fake_mode: Any = _torch.fake_mode_of(itertools.islice(fakes, 1))
         self.geometry: Geometry = Geometry(getattr(self.fake_mode, "shape_env", None))
@@ -186,15 +181,24 @@ class Model:
 
     def _visit(self, node: Node) -> None:
         op = node.op
-        if op in ("placeholder", "get_attr"):
+        if op == "call_function":
+            key = id(node.target)  # the graph keeps it alive
+            visit = self._visitors.get(key)
+            if visit is None:
+                visit = self._visitors[key] = _visitor(node)
+            visit(self, node)
+        elif op in ("placeholder", "get_attr"):
             self._visit_input(node)
         elif op == "output":
             self._visit_output(node)
-        elif op == "call_function" and node.target is operator.getitem:
-            self._visit_getitem(node)
-        elif declared.visit(self, node):
+        else:
+            self._visit_other(node)
+
+    def _visit_other(self, node: Node) -> None:
+        """Visit a node of what was declared, wraps operators, runs subgraphs, or is not understood."""
+        if declared.visit(self, node):
             return
-        elif op == "call_function" and is_operator(node.target):
+        if is_operator(node.target):
             self._visit_operator(node)
         elif effects.visit(self, node) or kinds.visit_wrapper(self, node):
             return
@@ -204,13 +208,13 @@ class Model:
     def _visit_input(self, node: Node) -> None:
         val = node.meta.get("val")
         if node.op == "get_attr" and val is None:
-            val = _attribute(node)
+            val = attribute.value(node)
             if not isinstance(val, torch.Tensor):
                 return
         elif "val" not in node.meta:
             raise wellformed.no_value(node)
 
-        keys = _attribute_keys(node) if node.op == "get_attr" else []
+        keys = attribute.keys(node) if node.op == "get_attr" else []
 
         def one(tensor: torch.Tensor) -> Place:
             mine = [k for k in (_torch.storage_key(tensor), *keys) if k is not None]
@@ -272,8 +276,8 @@ class Model:
         self.writes[destination.storage].append(Write(node, self.order[node], destination, source))
 
     def _visit_view(self, node: Node, schema: OpSchema) -> None:
-        owner = next((p for n, v in arguments(node) if n == schema.returns[0] for p in places(
-            self.values.get(v) if isinstance(v, Node) else None)), None)  # fmt: skip
+        operand = argument(node, schema.returns[0] or "")
+        owner = next(iter(places(self.values.get(operand) if isinstance(operand, Node) else None)), None)
         val = self.relaid.get(node, node.meta["val"])
         if owner is None:
             self._visit_pure(node)
@@ -330,7 +334,7 @@ class Model:
         symbolic = getattr(node.target, "__module__", None) in _SYMBOLIC_MODULES
         if not operands and (symbolic or not any(True for _ in tensors(val))):
             return
-        pure = any(node.target is _torch.hop(name) for name in _PURE_HOPS)
+        pure = hop.is_pure(node.target)
         for _, place in operands:
             self.add_read(node, place, None if pure else END)
             if not pure:
@@ -386,15 +390,10 @@ class Model:
         return self.geometry.hint(size)
 
 
-def _attribute(node: Node) -> Any:
-    value: Any = node.graph.owning_module
-    for part in str(node.target).split("."):
-        value = getattr(value, part, None)
-    return None if isinstance(value, GraphModule) else value
-
-
-def _attribute_keys(node: Node) -> list[int | str | None]:
-    """Return what two nodes have in common that take the same bytes from the module, whatever fakes say."""
-    value = _attribute(node)
-    real = _torch.storage_key(value) if isinstance(value, torch.Tensor) else None
-    return [str(node.target), real]
+def _visitor(node: Node) -> Callable[[Model, Node], None]:
+    """Return what visits all nodes of one target: asked once for each target of a graph."""
+    if node.target is operator.getitem:
+        return Model._visit_getitem
+    if is_operator(node.target) and not declared.is_declared(node):
+        return Model._visit_operator
+    return Model._visit_other

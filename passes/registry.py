@@ -24,8 +24,8 @@ _WRAPPERS = ("auto_functionalized", "auto_functionalized_v2", "triton_kernel_wra
 _declared: dict[Any, Declaration] = {}
 
 # The same by the identity of the operator, which the other keeps alive: to hash one takes torch a
-# microsecond, and every node is asked several times.
-_by_identity: dict[int, Declaration] = {}
+# microsecond, and every node is asked several times. Other modules only look things up.
+by_identity: dict[int, Declaration] = {}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Registration:
         """Forget the declaration; a second call does nothing."""
         if _declared.get(self.op) is self.declaration:
             del _declared[self.op]
-            _by_identity.pop(id(self.op), None)
+            by_identity.pop(id(self.op), None)
 
     def __enter__(self) -> Declaration:
         """Return the declaration, which was in force from the start."""
@@ -134,13 +134,13 @@ def declare(
         _check_operator(op, declaration)
     else:
         _check_higher_order(declaration)
-    _declared[op] = _by_identity[id(op)] = declaration
+    _declared[op] = by_identity[id(op)] = declaration
     return Registration(op, declaration)
 
 
 def declaration_of(op: Any) -> Declaration | None:
     """Return what was declared about an operator, ``None`` when nothing was."""
-    return _by_identity.get(id(op))
+    return by_identity.get(id(op))
 
 
 def declarations() -> tuple[Declaration, ...]:

@@ -15,7 +15,18 @@ import torch
 from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 
-from . import _torch, declared, in_place, outs, relayout, scatter, subgraph_call, wrapper, wrapper_rewrite
+from . import (
+    _torch,
+    declared,
+    in_place,
+    outs,
+    relayout,
+    scatter,
+    subgraph_call,
+    wellformed,
+    wrapper,
+    wrapper_rewrite,
+)
 from .candidate import Candidate, Kind
 from .collectives import is_collective
 from .decision import Decision
@@ -44,7 +55,7 @@ def apply(decision: Decision) -> None:
             for reader in moved:
                 anchor.prepend(reader)
         dead = rewriter.run()
-        graph.lint()
+        _lint(graph)
     except Exception as error:
         _restore(graph, before)
         node = rewriter.current
@@ -55,14 +66,22 @@ def apply(decision: Decision) -> None:
     _erase(graph, dead)
 
 
+def _lint(graph: Graph) -> None:
+    """See that what was made is a graph, while it can be put back; torch's own check takes twice as long."""
+    wellformed.check(graph)
+
+
 def _erase(graph: Graph, dead: list[Node]) -> None:
     """Erase replaced nodes, and the views that only they used."""
-    pending = list(dead)
+    pending, known = list(dead), set(dead)
     while pending:
         node = pending.pop()
-        operands = list(node.all_input_nodes)
+        operands = node.all_input_nodes
         graph.erase_node(node)
-        pending.extend(n for n in operands if not n.users and _is_unused_view(n) and n not in pending)
+        for operand in operands:
+            if not operand.users and operand not in known and _is_unused_view(operand):
+                known.add(operand)
+                pending.append(operand)
 
 
 def _is_unused_view(node: Node) -> bool:
@@ -113,19 +132,15 @@ class Rewriter:
 
     def run(self) -> list[Node]:
         """Rewrite all nodes; returns those that have no users any more, in graph order."""
-        by_node, erased, aside, stale = (
-            self.by_node,
-            self.decision.erased,
-            self.model.setting.aside,
-            self.stale,
-        )
+        by_node, erased, stale = self.by_node, self.decision.erased, self.stale
+        aside, v2 = self.model.setting.aside, _torch.hop("auto_functionalized_v2")
         for node in list(self.model.graph.nodes):
             self.current = node
             for snapshot in self.snapshots.get(node, ()):
                 self._keep(node, snapshot)
             if node.op == "output":
                 self._returned(node)
-            elif outs.makes_outs(node):
+            elif node.target is v2 and outs.makes_outs(node):
                 outs.rewrite(self, node, by_node.get(node, []))
             elif node in by_node:
                 self._candidates(node, by_node[node])

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+import functools
 import operator
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -70,9 +71,13 @@ class Schedule:
         self._at = model.order
         # What may come to write stays where it is; an explicit clone never writes.
         self._fixed = {c.node for c in model.candidates if c.kind is not Kind.CLONE}
-        self._barriers = [i for node, i in model.order.items() if is_barrier(node)]
         self._moved: dict[Node, Key] = {}
         self._anchor: dict[Node, Node] = {}
+
+    @functools.cached_property
+    def _barriers(self) -> list[int]:
+        """The places of all barriers; asked for once something may move at all."""
+        return [i for node, i in self._at.items() if is_barrier(node)]
 
     def order(self) -> Order | None:
         """Return the order as it is now; ``None`` when nothing moved."""

@@ -13,7 +13,7 @@ import torch
 from torch.fx import Node
 
 from . import _torch
-from .registry import Declaration, declaration_of
+from .registry import Declaration, by_identity
 
 # Operators whose result shares the operand's storage although their schema does not say so:
 # `_unsafe_view` is a view in all but name, and `wait_tensor` hands on the buffer of its collective.
@@ -110,10 +110,10 @@ def is_operator(target: Any) -> bool:
 
 def schema_of(op: Any) -> OpSchema:
     """Return the contract of an operator overload."""
-    declared = declaration_of(op)
-    known = _known.get(id(op))
+    key = id(op)
+    declared, known = by_identity.get(key), _known.get(key)
     if known is None or known[1] is not declared:
-        known = _known[id(op)] = op, declared, _contract(op, declared)
+        known = _known[key] = op, declared, _contract(op, declared)
     return known[2]
 
 
@@ -175,7 +175,9 @@ def arguments(node: Node) -> Iterator[tuple[str, Any]]:
 
 def argument(node: Node, name: str) -> Any:
     """Return one argument of a node by name, ``None`` where it is left out."""
-    return dict(arguments(node)).get(name)
+    names, args = schema_of(node.target).names, node.args
+    position = names.index(name) if name in names else len(args)
+    return args[position] if position < len(args) else node.kwargs.get(name)
 
 
 def is_lowered_view(node: Node, of_input: bool) -> bool:

@@ -12,6 +12,7 @@ from .schema import argument, is_operator, schema_of
 if TYPE_CHECKING:
     from .decision import Decision
 
+STORING = frozenset({Kind.SCATTER, Kind.INDEX_PUT, Kind.IN_PLACE})  # what may put bytes back
 _FEW = 32  # elements that are looked at one by one
 # Operators that store what they are given without looking at what was there, and the argument's name.
 _STORING = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from typing import Any
 
@@ -64,6 +65,8 @@ def hands_back_operands(node: Node) -> bool:
     storage with the new base.
     """
     returns, value = schema_of(node.args[0]).returns, node.meta["val"]
+    if not any(returns):
+        return True
     views = {v.name: v for v in base_views(node)}
     first = max(1, len(returns))
     for made, name in zip(value, returns, strict=False):
@@ -123,6 +126,12 @@ def _check_bases(node: Node, schema: OpSchema) -> int:
     return len(bases)
 
 
+@functools.cache
+def _view_keys(prefix: str) -> tuple[tuple[str, ...], ...]:
+    """Return the arguments that say how one argument is made from its base, those of each form."""
+    return tuple(tuple(f"{prefix}_{key}" for key in keys) for keys in _VIEWS)
+
+
 def _check_base(node: Node, prefix: str, count: int) -> None:
     """Check how one argument is made from its base."""
     kwargs: Any = node.kwargs
@@ -131,10 +140,10 @@ def _check_base(node: Node, prefix: str, count: int) -> None:
         return
     if type(index) is not int or not 0 <= index < count:
         raise _wrong(node, f"a number below {count} as {prefix}_base_index", repr(index))
-    for keys in _VIEWS:
-        found = [name for k in keys if (name := f"{prefix}_{k}") in kwargs]
+    for keys in _view_keys(prefix):
+        found = [name for name in keys if name in kwargs]
         if found and len(found) < len(keys):
-            missing = next(name for k in keys if (name := f"{prefix}_{k}") not in found)
+            missing = next(name for name in keys if name not in found)
             raise _wrong(node, f"the argument {missing}", "none")
         for name in found:
             value = kwargs[name]

@@ -94,14 +94,15 @@ class _OnCopies:
         self._rewriter, self._node = rewriter, node
         self._parts: dict[str, Part] = {}
         self._made: list[tuple[Node, Node]] = []
-        for candidate in candidates:
+        staged = rewriter.decision.staged
+        for candidate in candidates if staged else ():
             mine = [v.label for v in views if v.base == candidate.slot]
-            for part in rewriter.decision.staged.get(candidate.index, ()):
+            for part in staged.get(candidate.index, ()):
                 self._parts[mine[part.view]] = part
 
     def given(self, view: wrapper.BaseView, made: Node | None) -> Node | None:
         """Return what the operator is given for a view: the view, or a copy of it."""
-        part = self._parts.get(view.label)
+        part = self._parts.get(view.label) if self._parts else None
         if part is None or made is None:
             return made
         emitter = self._rewriter.emitter

@@ -8,7 +8,15 @@ import pytest
 import torch
 from torch.fx import GraphModule
 
-from pytest_reinplace.passes import GraphError, RewriteError, analyze, in_place, reinplace, wrapper_rewrite
+from pytest_reinplace.passes import (
+    GraphError,
+    RewriteError,
+    analyze,
+    in_place,
+    reinplace,
+    rewrite,
+    wrapper_rewrite,
+)
 from pytest_reinplace.passes.emit import Emitter
 from pytest_reinplace.passes.rewrite import Rewriter
 from pytest_reinplace.passes.strategies import random_graph
@@ -131,7 +139,7 @@ STEPS = [
     *((wrapper_rewrite, name) for name in ("_results", "_project")),
     (Rewriter, "_returned"),
     *((in_place, name) for name in ("rewrite", "_call")),
-    (torch.fx.Graph, "lint"),
+    (rewrite, "_lint"),
 ]
 
 
