@@ -57,8 +57,7 @@ def run(
     with importable(entry.path.parent, rootdir), triton_cpu.working():
         pair = twin(build(entry, preset))
         eager = pair.after_eager(_call(pair.eager.fn, pair.eager, entry))
-        seen = {"pictured": pictured, "verified": verified}
-        compiling = Capture(pass_name=pass_name, backend=backend, progress=progress, **seen)
+        compiling = Capture(pass_name, backend, pictured=pictured, verified=verified, progress=progress)
         with _options(entry), compiling as capture:
             fn = torch.compile(pair.program.fn, fullgraph=entry.fullgraph, dynamic=entry.dynamic or None)
             compiled = pair.after_compiled(_call(fn, pair.program, entry))
