@@ -15,9 +15,6 @@ def paused() -> Iterator[None]:
     grown by some, the collector looks at every one of them, and at all that the process holds besides: up to
     half of the time that a long graph takes. Memory is still freed by reference counts.
 
-    What is left at the end is a graph that is in use. Frozen and thawed, it joins the oldest objects, so that
-    the collector does not look at all of it at once the moment it is on again.
-
     Threads may overlap: who comes first switches it on again, at the latest when all have left.
     """
     was_on = gc.isenabled()
@@ -26,7 +23,4 @@ def paused() -> Iterator[None]:
         yield
     finally:
         if was_on:
-            if not gc.get_freeze_count():  # else what the process has frozen would thaw as well
-                gc.freeze()
-                gc.unfreeze()
             gc.enable()

@@ -41,7 +41,7 @@ def _is_repeated(decision: Decision, candidate: Candidate, source: Place) -> boo
     """Return whether a scatter's operand was made by a scatter of the same source into the same bytes."""
     model = decision.model
     first = model.made_by.get(candidate.operand.storage)
-    if first is None or first.kind is not Kind.SCATTER or first.obstacle is not None:
+    if first is None or first.kind is not Kind.SCATTER or first.obstacle is not None or not first.others:
         return False  # with an obstacle, the two have no coordinates to compare
     if any(
         first.time < w.time < candidate.time

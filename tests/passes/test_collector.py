@@ -45,24 +45,6 @@ def test_it_is_as_it_was_after_an_error(was_on: bool) -> None:
     assert gc.isenabled() is was_on
 
 
-def test_what_was_made_inside_is_not_looked_at_right_away() -> None:
-    gc.collect()
-    with paused():
-        made = [[i] for i in range(10_000)]
-        assert gc.get_count()[0] >= len(made)
-    assert gc.get_count()[0] < len(made)
-    assert gc.is_tracked(made[0]) and gc.get_freeze_count() == 0
-
-
-def test_what_the_process_froze_stays_frozen() -> None:
-    gc.freeze()
-    try:
-        reinplace(graph())
-        assert gc.get_freeze_count() > 0
-    finally:
-        gc.unfreeze()
-
-
 @pytest.mark.parametrize("first_out", ["outer", "inner"])
 def test_threads_that_overlap_leave_it_as_it_was(was_on: bool, first_out: str) -> None:
     entered, leave = threading.Event(), threading.Event()
