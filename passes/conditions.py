@@ -29,7 +29,7 @@ from .unchanged import STORING, is_moved, is_put_back, is_unchanged
 from .variant import is_stored_by_inductor
 
 _EXPLAINED = 64  # readers that a refusal looks at: more would not be read by anybody
-_SEEN, _EXPLAINED_LATER = 4096, 8  # fewer, once so many were looked at, or as many as there are nodes
+_SEEN, _EXPLAINED_LATER = 4096, 4  # fewer, once so many were looked at
 
 
 def judge(decision: Decision, candidate: Candidate) -> Refusal | None:
@@ -48,7 +48,7 @@ def judge(decision: Decision, candidate: Candidate) -> Refusal | None:
         # Inductor stores through a view of another dtype by converting the values.
         if decision.model.dtype_of(decision.root(operand)) != candidate.operand.value.dtype:
             return Refusal(Reason.LOWERING, (candidate.operand_node,))
-    if operand.relaid and not _laid_out(decision, candidate):
+    if not decision.is_laid_out(operand):
         return Refusal(Reason.LAYOUT)
     if candidate.kind is Kind.SCATTER and is_moved(decision, candidate):
         decision.moved.add(candidate.index)
@@ -63,16 +63,6 @@ def judge(decision: Decision, candidate: Candidate) -> Refusal | None:
     return refusal
 
 
-def _laid_out(decision: Decision, candidate: Candidate) -> bool:
-    """Return whether a candidate in a relaid buffer really got there: its layout was checked for that."""
-    storage = candidate.operand.storage
-    while storage in decision.edge:
-        storage = decision.edge[storage].operand.storage
-        if not storage.relaid:
-            return True
-    return not storage.relaid
-
-
 def _meets(decision: Decision, region: Region, other: Region) -> bool:
     return decision.model.geometry.overlap(region, other) is not False
 
@@ -80,7 +70,7 @@ def _meets(decision: Decision, region: Region, other: Region) -> bool:
 def _still_read(decision: Decision, candidate: Candidate) -> Refusal | None:
     """Condition 1: every pending read of the written bytes must be served before the write."""
     hits: dict[Read, None] = {}
-    limit = _EXPLAINED if decision.seen < max(_SEEN, len(decision.model.order)) else _EXPLAINED_LATER
+    limit = _EXPLAINED if decision.seen < _SEEN else _EXPLAINED_LATER
     for written in candidate.writes:
         for read in decision.near(candidate.operand.storage, written, candidate.time):
             if read not in hits and _hits(decision, candidate, read, written):

@@ -70,6 +70,7 @@ class Decision:
     roots: dict[Storage, Storage] = dataclasses.field(default_factory=dict)
     pending: dict[Storage, Pending] = dataclasses.field(default_factory=dict)
     seen: int = 0  # readers that refusals looked at
+    _laid_out: dict[Storage, bool] = dataclasses.field(default_factory=dict)
     _tests: int = 0
     _met: tuple[Region, Region, bool] | None = None  # the last answer: readers of one value ask alike
 
@@ -114,6 +115,20 @@ class Decision:
     def accepted(self, candidate: Candidate) -> bool:
         """Return whether a candidate is in place."""
         return candidate.index not in self.refused
+
+    def is_laid_out(self, storage: Storage) -> bool:
+        """Return whether a storage has the layout it is expected to have.
+
+        One that was to take its operand's place and was refused has the layout of the graph after all, and
+        so has what is computed from it.
+        """
+        if not storage.relaid:
+            return True
+        if storage not in self._laid_out:
+            edge = self.edge.get(storage)
+            on = storage.follows if edge is None else (edge.operand.storage,)
+            self._laid_out[storage] = bool(on) and all(map(self.is_laid_out, on))
+        return self._laid_out[storage]
 
     def is_identity(self, write: Write) -> bool:
         """Return whether a real write copies bytes onto themselves, as far as is decided."""

@@ -225,8 +225,9 @@ def _clone(model: Model, node: Node) -> bool:
     if place is None or not isinstance(result, Place):
         return False
     converts = node.kwargs.get("memory_format") not in (None, torch.preserve_format)
-    settled = relayout.settle(model, operand, None if converts else node, result)
-    if settled[1] is not None and not _was_alike(model, operand, place, result, converts):
+    was_alike = _was_alike(model, operand, place, result, converts)
+    settled = relayout.settle(model, operand, node if was_alike or not converts else None, result)
+    if settled[1] is not None and not was_alike:
         return False
     model.values[node] = relayout.value(model, node, settled[0], result)
     add(model, Kind.CLONE, node, 0, (("aten::clone", "self"),), operand, settled, (), ())

@@ -24,7 +24,7 @@ from .collectives import wait_time
 from .errors import GraphError, ReinplaceError
 from .options import DEFAULT, Options
 from .pending import Shelves
-from .place import END, Place, Read, Storage, Value, Write, mapped, places, reads_alike
+from .place import END, Place, Read, Storage, Value, Write, followed, mapped, places, reads_alike
 from .reason import Reason
 from .region import Geometry, Region, Size, as_size
 from .scatter import check_reach, is_absolute
@@ -293,7 +293,7 @@ class Model:
                 whole = next((p.region for p in born if p.storage is owner.storage), None)
                 if whole is not None:
                     check_reach(self, node, self.at(owner.storage, tensor).region, whole)
-        if is_absolute(node) and owner.storage.relaid:
+        if is_absolute(node) and owner.storage.relaid and node not in self.relaid:
             # An offset into the old layout means nothing in the new one.
             owner.storage.close(Reason.LAYOUT, node)
         if self.lowered and not is_lowered_view(node, owner.storage.is_input):
@@ -321,7 +321,8 @@ class Model:
         self.values[node] = self.fresh(node, self.relaid.get(node, node.meta.get("val")))
         keys = {_torch.storage_key(p.value): p.storage for _, p in operands}
         for place in places(self.values[node]):
-            place.storage.relaid = node in self.relaid
+            if node in self.relaid:
+                place.storage.relaid, place.storage.follows = True, followed(operands)
             owner = keys.get(_torch.storage_key(place.value))
             if owner is not None:
                 owner.close(Reason.UNKNOWN_OP, node)  # its schema hides that it aliases

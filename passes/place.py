@@ -28,7 +28,9 @@ class Storage:
         sealed: why it is never written in place, ``None`` normally: an operator that is not understood
             may alias it, or Inductor would lose a write into it.
         seal: the node that sealed it.
-        relaid: whether its strides differ from those of the operand it would live in.
+        relaid: whether it is expected to be laid out in another way than the graph says: like the operand
+            it would live in, or like what it is computed from.
+        follows: the relaid storages that a computed one is laid out like.
     """
 
     index: int
@@ -38,6 +40,7 @@ class Storage:
     sealed: Reason | None = None
     seal: Node | None = None
     relaid: bool = False
+    follows: tuple[Storage, ...] = ()
 
     def close(self, reason: Reason, node: Node) -> None:
         """Never write this storage in place, because of ``node``."""
@@ -137,3 +140,8 @@ class Write:
     time: int
     place: Place
     source: Place
+
+
+def followed(operands: Iterable[tuple[Node, Place]]) -> tuple[Storage, ...]:
+    """Return the storages whose other layout is what lays the result of an operator out anew."""
+    return tuple(place.storage for _, place in operands if place.storage.relaid)

@@ -27,6 +27,9 @@ _declared: dict[Any, Declaration] = {}
 # microsecond, and every node is asked several times. Other modules only look things up.
 by_identity: dict[int, Declaration] = {}
 
+# What schema_of worked out under the declaration in force; an entry goes when its declaration changes.
+contracts: dict[int, tuple[Any, Any]] = {}
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Declaration:
@@ -70,6 +73,7 @@ class Registration:
         if _declared.get(self.op) is self.declaration:
             del _declared[self.op]
             by_identity.pop(id(self.op), None)
+            contracts.pop(id(self.op), None)
 
     def __enter__(self) -> Declaration:
         """Return the declaration, which was in force from the start."""
@@ -135,6 +139,7 @@ def declare(
     else:
         _check_higher_order(declaration)
     _declared[op] = by_identity[id(op)] = declaration
+    contracts.pop(id(op), None)
     return Registration(op, declaration)
 
 

@@ -18,7 +18,7 @@ from . import _torch, scatter
 from .place import Place, Storage, Value, is_known, reads_alike
 from .reason import Reason
 from .region import Axes, Geometry, Region, Size, as_size
-from .schema import is_operator, schema_of, tensors
+from .schema import argument, is_operator, schema_of, tensors
 
 if TYPE_CHECKING:
     from .model import Model
@@ -36,6 +36,7 @@ _BY_STRIDES = frozenset(
         "_reshape_alias_copy",
     )
 )
+_FEW = 32  # elements that are looked at one by one
 _MOST_USERS = 64  # a result used more often than this keeps its own layout: the check stays linear
 
 
@@ -161,8 +162,13 @@ def _agrees(model: Model, user: Node, laid: dict[Node, Any], pending: list[Node]
     schema = schema_of(user.target)
     if user.target is torch.ops.aten.copy_.default:
         return user.args[0] not in laid
-    if schema.mutable or not schema.name.startswith(("aten::", "prims::")) or schema.name in _BY_STRIDES:
+    if schema.mutable or not schema.name.startswith(("aten::", "prims::")):
         return False
+    if schema.name in _BY_STRIDES:
+        if argument(user, schema.names[0]) not in laid:
+            return True  # a source: what it is put into has the layout that it had
+        if not _names_the_same(user, laid):
+            return False
     result, source = _run(model, user, laid)
     if source is None or (schema.meta_only and not _same_numbers(model, result, user.meta.get("val"))):
         return False
@@ -183,6 +189,27 @@ def _agrees(model: Model, user: Node, laid: dict[Node, Any], pending: list[Node]
         return True
     # What it returns is laid out anew as well, in place and functional.
     return user not in model.setting.own_layout and len(new) == 1 and _lay(user, new, laid, pending)
+
+
+def _names_the_same(user: Node, laid: dict[Node, Any]) -> bool:
+    """Return whether strides that an operator is given name the same elements of its operand as before.
+
+    They do where it takes a few elements that stay where they are.
+    """
+    if schema_of(user.target).name != "aten::as_strided":
+        return False
+    operand, size, stride, offset = (argument(user, name) for name in schema_of(user.target).names)
+    old: torch.Tensor = operand.meta["val"]
+    if not all(isinstance(n, int) for n in (offset, *size, *stride)):
+        return False
+    item = old.element_size()
+    taken = Region(offset * item, tuple(size), tuple(n * item for n in stride), item)
+    moves = Region.of(laid[operand]).moves_from(Region.of(old), _FEW)
+    few = taken.moves_from(taken, _FEW)
+    if moves is None or few is None:
+        return False
+    staying = {was for was, now in moves if was == now}
+    return all(element in staying for element, _ in few)
 
 
 def _lay(user: Node, new: list[torch.Tensor], laid: dict[Node, Any], pending: list[Node]) -> bool:

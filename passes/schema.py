@@ -13,7 +13,7 @@ import torch
 from torch.fx import Node
 
 from . import _torch
-from .registry import Declaration, by_identity
+from .registry import Declaration, contracts, declaration_of
 
 # Operators whose result shares the operand's storage although their schema does not say so:
 # `_unsafe_view` is a view in all but name, and `wait_tensor` hands on the buffer of its collective.
@@ -110,16 +110,13 @@ def is_operator(target: Any) -> bool:
 
 def schema_of(op: Any) -> OpSchema:
     """Return the contract of an operator overload."""
-    key = id(op)
-    declared, known = by_identity.get(key), _known.get(key)
-    if known is None or known[1] is not declared:
-        known = _known[key] = op, declared, _contract(op, declared)
-    return known[2]
-
-
-# Contracts by the identity of the operator, which the entry keeps alive: to hash one takes torch a
-# microsecond, and every node is asked several times.
-_known: dict[int, tuple[Any, Declaration | None, OpSchema]] = {}
+    # By identity, which the entry keeps alive: to hash an operator takes torch a microsecond, and every
+    # node is asked several times.
+    known = contracts.get(id(op))
+    if known is None:
+        known = contracts[id(op)] = op, _contract(op, declaration_of(op))
+    contract: OpSchema = known[1]
+    return contract
 
 
 def _contract(op: Any, declared: Declaration | None) -> OpSchema:

@@ -62,17 +62,21 @@ def laid_out(decision: Decision) -> Decision:
     while True:
         model = decision.model
         refused = [model.candidates[i] for i in decision.refused]
-        more = {c.node for c in refused if c.obstacle is None and c.node in model.relaid}
-        more |= {_relaid_at(model, c.operand.storage) for c in refused if c.obstacle is Reason.LAYOUT}
-        more &= model.relaid.keys()
-        if not more:
-            return decision
-        setting = dataclasses.replace(model.setting, own_layout=model.setting.own_layout | more)
-        trial = best(Model(model.graph, model.options, setting=setting, calls=model.calls))
+        mine = {c.node for c in refused if c.obstacle is None and c.node in model.relaid}
+        chains = [_relaid_by(model, c.operand.storage) for c in refused if c.obstacle is Reason.LAYOUT]
+        choices = {
+            frozenset(model.relaid.keys() & mine.union(c[end] for c in chains)): None for end in (0, -1)
+        }
+        trials = [_keeping(model, more) for more in choices if more]
         # As good by its own count is better: a copy for the sake of another layout does not count as one.
-        if trial.rank > decision.rank:
+        trial = min(trials, key=lambda t: t.rank, default=None)
+        if trial is None or trial.rank > decision.rank:
             return decision
-        reasons = {(c.node, c.slot): decision.refused[c.index] for c in refused if c.node in more}
+        reasons = {
+            (c.node, c.slot): decision.refused[c.index]
+            for c in refused
+            if c.node in trial.model.setting.own_layout
+        }
         for candidate in trial.model.candidates:
             reason = reasons.get((candidate.node, candidate.slot))
             if reason is not None and candidate.index in trial.refused:
@@ -80,11 +84,21 @@ def laid_out(decision: Decision) -> Decision:
         decision = trial
 
 
-def _relaid_at(model: Model, storage: Storage) -> Node:
-    """Return the node that gave a buffer the strides that a storage has in it."""
-    while storage.relaid and storage.node not in model.relaid:
-        storage = model.made_by[storage].operand.storage
-    return storage.node
+def _keeping(model: Model, more: frozenset[Node]) -> Decision:
+    """Decide anew, with more nodes that keep their own layout."""
+    setting = dataclasses.replace(model.setting, own_layout=model.setting.own_layout | more)
+    return best(Model(model.graph, model.options, setting=setting, calls=model.calls))
+
+
+def _relaid_by(model: Model, storage: Storage) -> list[Node]:
+    """Return the nodes that gave a buffer the strides that a storage has in it, the last one first."""
+    nodes = [storage.node]
+    while storage.relaid and (storage in model.made_by or storage.follows) and len(nodes) < _TRIALS:
+        made_by = model.made_by.get(storage)
+        storage = storage.follows[0] if made_by is None else made_by.operand.storage
+        if storage.relaid:
+            nodes.append(storage.node)
+    return [n for n in nodes if n in model.relaid] or nodes[-1:]
 
 
 def _functional(decision: Decision, misordered: dict[Storage, Node]) -> dict[int, Refusal]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import torch
+from torch.fx import Node
+
 from .candidate import Candidate, Kind
 from .place import Place, Read, Storage, reads_alike
 from .region import Region
@@ -68,7 +71,7 @@ def is_put_back(decision: Decision, candidate: Candidate, read: Read, written: R
     Its source may be a view of the same buffer; elements that come to lie where they lay do not change.
     """
     if candidate.kind is not Kind.SCATTER:
-        return _puts_own_element(decision, candidate, read)
+        return _puts_own_slot(decision, candidate, read)
     if len(candidate.others) != 1:
         return False
     _, node, source = candidate.others[0]
@@ -86,22 +89,56 @@ def is_put_back(decision: Decision, candidate: Candidate, read: Read, written: R
     return not any(decision.meets(read.place.region, element) for element in changed)
 
 
-def _puts_own_element(decision: Decision, candidate: Candidate, read: Read) -> bool:
-    """Return whether one element of the buffer is stored elsewhere in it, and only that element is read.
+def _puts_own_slot(decision: Decision, candidate: Candidate, read: Read) -> bool:
+    """Return whether one slot of the buffer is stored into another, and only what it holds is read.
 
-    Wherever it is put, and be it where it is, the element itself does not change.
+    A slot is an element, or all that one index of a dimension names. Wherever it is put, and be it where it
+    is, the slot itself does not change.
     """
-    op = candidate.node.target
+    op, node = candidate.node.target, candidate.node
     name = _STORING.get(schema_of(op).name) if is_operator(op) else None
-    node = candidate.node
     if name is None or argument(node, "accumulate") or argument(node, "reduce"):
         return False
     source = next(((n, p) for given, n, p in candidate.others if given == name), None)
-    if source is None or source[1].value.numel() != 1 or decision.is_served(node, source[0]):
+    if source is None or decision.is_served(node, source[0]):
         return False
-    same_buffer = decision.root(source[1].storage) is decision.root(candidate.operand.storage)
-    alike = reads_alike(source[1].value, candidate.operand.value)
-    return same_buffer and alike and decision.model.geometry.contains(source[1].region, read.place.region)
+    place = source[1]
+    if place.value.numel() != 1 and not _is_slot(node, place.region, candidate.operand.region):
+        return False
+    same_buffer = decision.root(place.storage) is decision.root(candidate.operand.storage)
+    alike = reads_alike(place.value, candidate.operand.value)
+    return same_buffer and alike and decision.model.geometry.contains(place.region, read.place.region)
+
+
+def _is_slot(node: Node, source: Region, whole: Region) -> bool:
+    """Return whether a source is what one index of a dimension names, of a call that stores one index."""
+    dim = _one_index(node)
+    if dim is None or not (source.static and whole.static) or not -len(whole.sizes) <= dim < len(whole.sizes):
+        return False
+    size, stride = whole.sizes[dim], whole.strides[dim]
+    at = dim % len(whole.sizes)
+    sizes, strides = (v[:at] + v[at + 1 :] for v in (whole.sizes, whole.strides))
+    slot = Region(source.offset, sizes, strides, whole.itemsize)
+    moved = source.offset - whole.offset
+    inside = stride != 0 and moved % stride == 0 and 0 <= moved // stride < size
+    return inside and _without_units(source) == _without_units(slot)
+
+
+def _one_index(node: Node) -> int | None:
+    """Return the dimension of which a call is given one single index, ``None`` where it is not so."""
+    name = schema_of(node.target).name
+    if name == "aten::index_copy":
+        dim, index = argument(node, "dim"), argument(node, "index")
+    elif name == "aten::index_put":
+        indices = [(i, index) for i, index in enumerate(argument(node, "indices")) if index is not None]
+        if len(indices) != 1:
+            return None
+        ((dim, index),) = indices
+    else:
+        return None
+    given = index.meta["val"]
+    is_number = given.dtype not in (torch.bool, torch.uint8) and isinstance(given.numel(), int)
+    return int(dim) if is_number and given.numel() == 1 else None
 
 
 def is_unchanged(decision: Decision, value: Storage, seen: Place) -> bool:

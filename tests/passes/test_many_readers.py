@@ -46,7 +46,7 @@ def test_each_refusal_names_readers_and_late_ones_few() -> None:
     gm, inputs = fan(150)
     outcomes = analyze(gm).outcomes
     counts = [len(o.blockers) for o in outcomes]
-    assert counts[0] == 64 and counts[120] == 8 and counts[-1] == 0
+    assert counts[0] == 64 and counts[120] == 4 and counts[-1] == 0
     assert [o.reinplaced for o in outcomes] == [False] * 149 + [True]
     rewritten, _ = fan(150)
     reinplace(rewritten)

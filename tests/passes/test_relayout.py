@@ -205,3 +205,58 @@ def test_a_functional_result_of_an_operand_laid_out_anew_says_so() -> None:
     assert report.reinplaced == ["aten::scatter.self"]
     (node,) = gm.graph.find_nodes(op="call_function", target=aten.gcd.default)
     assert node.meta["val"].stride() == (1, 4)
+
+
+def test_what_is_computed_from_a_result_laid_out_anew_is_so_too() -> None:
+    def program(x: Tensor, rows: Tensor, y: Tensor) -> Tensor:
+        new = aten.index_put.default(x, [rows], y)
+        x.copy_(aten.clone.default(-new))
+        return y.sum()
+
+    report, gm = rewritten(program, plain().t().contiguous().t(), ROWS, plain()[:2])
+    assert report.clone_bytes == 0 and copied_bytes(gm) == 6 * 4 * 8  # the copy_ of another tensor's values
+
+
+def test_but_not_where_that_was_refused() -> None:
+    def program(x: Tensor, rows: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        new = aten.index_put.default(x, [rows], y)
+        again = aten.index_put.default(aten.clone.default(-new), [rows], y)
+        return again.sum(), aten.as_strided.default(again, [4], [5], 1) * 1
+
+    report, _ = rewritten(program, plain().t().contiguous().t(), ROWS, plain()[:2])
+    refused = next(o for o in report.outcomes if not o.reinplaced)
+    assert refused.reason is Reason.INPUT_KEPT
+
+
+@pytest.mark.parametrize("element", [0, 5])
+def test_a_few_elements_by_strides_hold_it_back_only_where_they_move(element: int) -> None:
+    def program(x: Tensor, rows: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        new = aten.index_put.default(x, [rows], y)
+        x.copy_(new)
+        return aten.as_strided.default(new, [1], [1], element) * 1, new.sum()
+
+    report, _ = rewritten(program, columns(), ROWS, plain()[:2])
+    outcome = next(o for o in report.outcomes if o.label == "aten::index_put.self")
+    assert outcome.reinplaced == (element == 0)
+
+
+def test_a_source_of_such_an_operator_may_have_any_strides() -> None:
+    def program(x: Tensor, rows: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        new = aten.index_put.default(x, [rows], y)
+        x.copy_(new)
+        return aten.as_strided_scatter.default(y * 2, new[0], [4], [1], 4), new.sum()
+
+    report, _ = rewritten(program, columns(), ROWS, plain()[:2])
+    assert "aten::index_put.self" in report.reinplaced
+
+
+def test_a_clone_that_asks_for_dense_strides_is_one_where_its_operand_was_dense() -> None:
+    def program(x: Tensor, rows: Tensor, y: Tensor) -> Tensor:
+        new = aten.index_put.default(x, [rows], y)
+        total = new.sum()
+        again = aten.clone.default(new, memory_format=torch.contiguous_format)
+        x.copy_(aten.index_put.default(again, [rows], y * 2))
+        return total
+
+    report, gm = rewritten(program, columns(), ROWS, plain()[:2])
+    assert copied_bytes(gm) == 0 and "aten::clone.self" in report.reinplaced

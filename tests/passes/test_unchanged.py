@@ -72,6 +72,58 @@ def test_two_elements_may_change_places() -> None:
     assert swapped == 16
 
 
+def rows_stored(read: slice, put: Store, source: tuple[slice, slice]) -> int:
+    """Return the bytes cloned where a row is stored elsewhere, and old rows are read afterwards."""
+
+    def program(x: Tensor, where: Tensor) -> tuple[Tensor, Tensor]:
+        cache = x + 1
+        old = cache[read]
+        new = put(cache, where, cache[source])
+        return new, old.exp() + new[3]
+
+    report, _ = rewritten(program, torch.arange(24, dtype=torch.float32).view(6, 4), torch.tensor([2, 4]))
+    return report.clone_bytes
+
+
+ROW_STORES: dict[str, Store] = {
+    "index_put": lambda cache, where, row: aten.index_put.default(cache, [where[:1]], row),
+    "index_copy": lambda cache, where, row: aten.index_copy.default(cache, -2, where[:1], row),
+}
+FIRST = (slice(0, 1), slice(None))
+
+
+@pytest.mark.parametrize("name", ROW_STORES)
+def test_a_row_that_is_stored_elsewhere_does_not_change(name: str) -> None:
+    assert rows_stored(slice(0, 1), ROW_STORES[name], FIRST) == 16  # of the row, so that nothing overlaps
+
+
+@pytest.mark.parametrize("name", ROW_STORES)
+def test_the_rows_beside_it_may(name: str) -> None:
+    assert rows_stored(slice(1, 2), ROW_STORES[name], FIRST) == 32
+    assert rows_stored(slice(0, 2), ROW_STORES[name], FIRST) == 48
+
+
+@pytest.mark.parametrize(
+    "put",
+    [
+        lambda cache, where, row: aten.index_put.default(cache, [where], row),  # two rows
+        lambda cache, where, row: aten.index_put.default(cache, [where[:1]], row, True),
+        lambda cache, where, row: aten.index_put.default(cache, [where[:1]], row[:, :1]),  # one element of it
+        lambda cache, where, row: aten.index_add.default(cache, 0, where[:1], row),
+        lambda cache, where, row: aten.index_put.default(cache, [(where[:1] > 1).expand(6)], row),
+    ],
+)
+def test_nor_is_it_kept_where_it_may_be_written_over(put: Store) -> None:
+    assert rows_stored(slice(0, 1), put, FIRST) > 16
+
+
+def test_what_lies_across_rows_may_change() -> None:
+    def put(cache: Tensor, where: Tensor, row: Tensor) -> Tensor:
+        return aten.index_copy.default(cache, 0, where[:1], cache.view(24)[2:6].view(1, 4))
+
+    assert rows_stored(slice(0, 2), put, FIRST) > 32
+
+
 def repeated(second: Callable[[Tensor, Tensor], Tensor]) -> int:
     def program(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         new = aten.slice_scatter.default(x + 1, y[:2], 0, 2, 4)
