@@ -109,6 +109,7 @@ def _spared(
     if made is None or sum(s.nbytes for s in made) >= _gain(decision, candidate, culprits):
         return False
     decision.snapshots.extend(made)
+    decision.instead.update(dict.fromkeys(culprits))
     decision.early.update((s.early, candidate.node) for s in made if s.early is not None)
     decision.served.update(dict.fromkeys(hits, decision.model.order[before]))
     return True
@@ -302,11 +303,13 @@ def _make_room(
     parts = staged.parts(decision, candidate, [(node, place) for _, node, place in hits])
     if parts is not None and sum(p.nbytes for p in parts) < min(copies, candidate.nbytes):
         decision.staged[candidate.index] = parts
+        decision.instead.update(dict.fromkeys(culprits))
         return True
     gain = _gain(decision, candidate, culprits)
     # A copy of an operand is made and read; a clone that a scatter puts back later is moved once more.
     if copies > gain or (copies == gain and not _is_scattered(decision, candidate)):
         return False
+    decision.instead.update(dict.fromkeys(culprits))
     decision.copied.extend(
         (candidate.index, name, node) for node, name in {node: name for name, node, _ in hits}.items()
     )

@@ -47,6 +47,7 @@ class Decision:
         copied: ``(candidate, argument, node)`` of other operands that are copied to make room.
         staged: for a base that is in place, the views of it that the call writes in copies.
         snapshots: copies of old values for later readers.
+        instead: accepted candidates of which cutting one would save such copies.
         served: the reads that are served by them, with the time when the copy is made.
         early: candidates that write into a clone which was made early, with the node that it was made for.
         erased: real writes that turned into identities.
@@ -62,6 +63,7 @@ class Decision:
     copied: list[tuple[int, str, Node]] = dataclasses.field(default_factory=list)
     staged: dict[int, list[Part]] = dataclasses.field(default_factory=dict)
     snapshots: list[Snapshot] = dataclasses.field(default_factory=list)
+    instead: dict[int, None] = dataclasses.field(default_factory=dict)
     served: dict[Read, int] = dataclasses.field(default_factory=dict)
     early: dict[int | None, Node] = dataclasses.field(default_factory=dict)
     erased: set[Node] = dataclasses.field(default_factory=set)

@@ -59,8 +59,9 @@ def _split(rewriter: Rewriter, node: Node, accepted: set[int]) -> None:
     operands: list[Any] = list(node.args[0])  # type: ignore[arg-type]
     width, val = len(operands), node.meta["val"]
     made: dict[int, Any] = {i: operands[i] for i in accepted}
-    rest = [i for i in range(width) if i not in accepted]
-    for group in (rest, sorted(accepted)):
+    used = {user.args[1] for user in node.users}  # what nobody takes of a list is computed no more
+    rest = [i for i in range(width) if i not in accepted and i in used]
+    for group in filter(None, (rest, sorted(accepted))):
         args = [_part(v, group, width) for v in node.args]
         kwargs = {k: _part(v, group, width) for k, v in node.kwargs.items()}
         if group is rest:

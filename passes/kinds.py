@@ -235,11 +235,10 @@ def _clone(model: Model, node: Node) -> bool:
 
 
 def _was_alike(model: Model, operand: Node, place: Place, result: Place, converts: bool) -> bool:
-    """Return whether a clone would not convert had its operand not been laid out anew."""
-    was = operand.meta["val"]
-    return place.storage.relaid and (
-        not converts or model.geometry.same_layout(Region.of(was), result.region)
-    )
+    """Return whether a clone converts nothing, or would not had its operand not been laid out anew."""
+    if place.storage.relaid and not converts:
+        return True
+    return model.geometry.same_layout(Region.of(operand.meta["val"]), result.region)
 
 
 def _copy(model: Model, node: Node) -> bool:

@@ -31,6 +31,26 @@ def overlap(one: torch.Tensor, two: torch.Tensor) -> bool:
     return bool(np.shares_memory(_array(one), _array(two)))
 
 
+def overlap_elsewhere(one: torch.Tensor, two: torch.Tensor) -> bool:
+    """Return whether an element of a tensor shares a byte with another element than its own of the other."""
+    if same_bytes(one, two) or not overlap(one, two):
+        return False
+    if one.shape != two.shape:
+        return True
+    first, second = _addresses(one)[:, None], _addresses(two)[None, :]
+    met = (first < second + two.element_size()) & (second < first + one.element_size())
+    np.fill_diagonal(met, False)
+    return bool(met.any())
+
+
+def _addresses(tensor: torch.Tensor) -> Any:
+    """Return where each element of a small tensor begins."""
+    offsets = np.zeros((1,), dtype=np.int64)
+    for count, stride in zip(tensor.shape, tensor.stride(), strict=True):
+        offsets = (offsets[:, None] + np.arange(count) * stride).reshape(-1)
+    return tensor.data_ptr() + offsets * tensor.element_size()
+
+
 def _array(tensor: torch.Tensor) -> Any:
     """Return the tensor's bytes as an array that is only asked where it lies, on whatever device."""
     return np.asarray(_Placed(tensor))

@@ -169,7 +169,7 @@ def _next_choice(decision: Decision, banned: dict[int, Refusal], tried: set[froz
             if culprit not in banned and frozenset({*banned, culprit}) not in tried:
                 return culprit
     helped = dict.fromkeys([*(s.candidate for s in decision.snapshots), *(i for i, _, _ in decision.copied)])
-    for index in helped:
+    for index in (*helped, *decision.instead):
         if index not in banned and frozenset({*banned, index}) not in tried:
             return index
     return None

@@ -11,7 +11,7 @@ from torch.fx import Node
 from . import _torch
 from .execution import leaves
 from .registry import declaration_of
-from .same_bytes import copy_of, overlap
+from .same_bytes import copy_of, overlap, overlap_elsewhere
 from .simulated_form import Refused
 from .slots import copy_bytes, mutable, slots
 
@@ -110,11 +110,15 @@ class WrapperCall:
 
 
 def _meets_itself(op: Any, kwargs: dict[str, Any]) -> bool:
-    """Return whether an operator of a user's would read bytes that it writes: it may do so in any order."""
+    """Return whether an operator of a user's may read bytes after it wrote them: it works in any order.
+
+    One that is elementwise reads an element of each operand before it writes that element, and in no order
+    of the elements.
+    """
     declaration = declaration_of(op)
-    if declaration is not None and declaration.elementwise:
-        return False  # what it computes shows whether it read an element after it wrote there
+    by_element = declaration is not None and declaration.elementwise
     written = [v for _, v in leaves([kwargs.get(name) for name in mutable(op)])]
     read = [v for _, v in leaves([v for name, v in kwargs.items() if name not in mutable(op)])]
+    meets = overlap_elsewhere if by_element else overlap
     tensors = [v for v in read if isinstance(v, torch.Tensor)]
-    return any(overlap(w, r) for w in written if isinstance(w, torch.Tensor) for r in tensors)
+    return any(meets(w, r) for w in written if isinstance(w, torch.Tensor) for r in tensors)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torch.fx import Node
 from torch.fx.node import map_arg
@@ -18,6 +18,7 @@ from .place import Place, Read
 from .region import as_size
 from .relayout import is_multiple
 from .scatter import is_absolute
+from .schema import argument, is_operator, schema_of
 
 if TYPE_CHECKING:
     from .decision import Decision
@@ -88,8 +89,8 @@ def _operands(decision: Decision, at: Node, read: Read) -> list[Node]:
     model = decision.model
     if read.is_exit or read.in_flight or read.into is not None or _is_rewritten(decision, at, read):
         return []
-    if is_absolute(read.node) or read.node in model.setting.aside:
-        return []  # it names bytes by offsets, or keeps them, and a copy begins elsewhere
+    if read.node in model.setting.aside:
+        return []  # a wrapper that keeps its own views
     if _is_written_between(decision, at, read):
         return []
     found = [
@@ -99,7 +100,17 @@ def _operands(decision: Decision, at: Node, read: Read) -> list[Node]:
     ]
     if any(model.order[n] >= model.order[at] for n in found):
         return []  # a view that is made later
+    if is_absolute(read.node) and not _located(read.node).isdisjoint(found):
+        return []  # it names bytes by offsets, and a copy begins elsewhere
     return found
+
+
+def _located(node: Node) -> set[Node]:
+    """Return the operands in which a call that names bytes by offsets does so; it may read others."""
+    if is_operator(node.target):
+        return {argument(node, schema_of(node.target).names[0])}
+    bases: Any = node.kwargs.get("_all_bases", node.all_input_nodes)
+    return set(bases)
 
 
 def _early(decision: Decision, candidate: Candidate, read: Read) -> Snapshot | None:

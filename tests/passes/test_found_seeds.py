@@ -61,6 +61,9 @@ def test_a_small_graph_that_was_wrong_once_is_right(choices: str) -> None:
         5578,  # a clone that asks for dense strides, of a result that was dense and is so no more
         22630,  # a source, laid out anew, of a scatter that names elements by strides
         501765,  # a row stored elsewhere in its buffer
+        805470,  # a call that is copied whole for the sake of a later one, which then need not copy
+        3626,  # a clone that asks for the strides that its operand has, and was taken for a conversion
+        800952,  # an old value that is put somewhere by offsets
     ],
 )
 def test_a_graph_that_was_above_the_optimum_once_is_not(seed: int) -> None:
@@ -74,6 +77,7 @@ def test_a_graph_that_was_above_the_optimum_once_is_not(seed: int) -> None:
     [
         201086,  # a kernel that happened to read an element before it wrote it
         200515,  # one that reads other numbers, and returns nothing that shows it
+        800086,  # an elementwise one whose elements lie in the bytes of others
     ],
 )
 def test_what_a_kernel_may_read_is_no_luck(seed: int) -> None:

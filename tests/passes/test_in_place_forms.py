@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -398,3 +399,14 @@ def test_a_list_that_is_not_taken_apart_is_listed_as_left(apart: bool) -> None:
     assert [o.label for o in report.outcomes] == labels
     assert {o.reason for o in report.outcomes} == {None if apart else Reason.UNSUPPORTED}
     assert report.clone_bytes == 0 and all(o.allocates for o in report.outcomes)
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_an_element_that_nobody_takes_is_not_computed(taken: bool) -> None:
+    b = GraphBuilder()
+    given, kept = b.placeholder(x()), b.placeholder(x())
+    both = b.call(aten._foreach_add.Scalar, [b.call(aten.mul.Tensor, given, 3), kept], 7)
+    first, second = (b.call(operator.getitem, both, i) for i in (0, 1))
+    _, gm = held(b, [first, second] if taken else [first])
+    assert targets(gm).count("aten._foreach_add.Scalar") == taken
+    assert "aten._foreach_add_.Scalar" in targets(gm)

@@ -283,3 +283,25 @@ def test_a_write_before_the_copy_is_made_is_held_back_by_its_reader() -> None:
         return read.exp(), total
 
     rewritten(program, x(), y(), ROWS, x() * 3)
+
+
+@pytest.mark.parametrize("source", [True, False])
+def test_a_scatter_by_offsets_may_be_given_a_copy_of_what_it_puts_but_not_of_what_it_puts_it_into(
+    source: bool,
+) -> None:
+    b = GraphBuilder()
+    given, other = b.placeholder(arange(6, 4)), b.placeholder(arange(1, 4) + 50)
+    cache = b.call(aten.mul.Tensor, given, 3)
+    row = b.call(aten.select.int, cache, 0, 2)
+    into = b.call(aten.mul.Tensor, given, 5)
+    new = b.call(aten.slice_scatter.default, cache, other, 0, 2, 3)
+    if source:
+        put = b.call(aten.as_strided_scatter.default, into, row, [4], [1], 4)
+    else:
+        two = b.call(aten.slice.Tensor, b.call(aten.select.int, into, 0, 0), 0, 0, 2)
+        put = b.call(aten.as_strided_scatter.default, row, two, [2], [1], 8)
+    report, _ = held(b, [new, put])
+    in_place = {o.label for o in report.outcomes if o.reinplaced}
+    assert ("aten::slice_scatter.self" in in_place) == source
+    if source:
+        assert report.clone_bytes == row.meta["val"].nbytes
