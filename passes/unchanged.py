@@ -95,19 +95,20 @@ def _puts_own_slot(decision: Decision, candidate: Candidate, read: Read) -> bool
     A slot is an element, or all that one index of a dimension names. Wherever it is put, and be it where it
     is, the slot itself does not change.
     """
-    op, node = candidate.node.target, candidate.node
-    name = _STORING.get(schema_of(op).name) if is_operator(op) else None
-    if name is None or argument(node, "accumulate") or argument(node, "reduce"):
+    op, node, root = candidate.node.target, candidate.node, decision.root(candidate.operand.storage)
+    own = [(name, n, p) for name, n, p in candidate.others if decision.root(p.storage) is root]
+    if not own or not is_operator(op):
         return False
-    source = next(((n, p) for given, n, p in candidate.others if given == name), None)
-    if source is None or decision.is_served(node, source[0]):
+    name = _STORING.get(schema_of(op).name)
+    source = next(((n, p) for given, n, p in own if given == name), None)
+    if source is None or argument(node, "accumulate") or argument(node, "reduce"):
+        return False
+    if decision.is_served(node, source[0]) or not reads_alike(source[1].value, candidate.operand.value):
         return False
     place = source[1]
     if place.value.numel() != 1 and not _is_slot(node, place.region, candidate.operand.region):
         return False
-    same_buffer = decision.root(place.storage) is decision.root(candidate.operand.storage)
-    alike = reads_alike(place.value, candidate.operand.value)
-    return same_buffer and alike and decision.model.geometry.contains(place.region, read.place.region)
+    return decision.model.geometry.contains(place.region, read.place.region)
 
 
 def _is_slot(node: Node, source: Region, whole: Region) -> bool:
