@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.fx import Node
-from torch.fx.node import map_arg
 
-from . import _torch, scatter
+from . import _torch, layouts, scatter
 from .place import Place, Storage, Value, is_known, reads_alike
 from .reason import Reason
 from .region import Axes, Geometry, Region, Size, as_size
@@ -136,27 +135,27 @@ def _relay(model: Model, node: Node, operand: torch.Tensor, item: int | None) ->
     laid: dict[Node, Any] = {node: operand}
     if item is not None:  # of a list that is only taken apart: else none of it is a candidate
         laid = {user: operand for user in node.users if user.args[1] == item}
-    pending, seen = list(laid), 0
+    pending, seen = {user for n in laid for user in n.users}, 0
     while pending:
-        for user in pending.pop().users:
-            seen += 1
-            if seen > _MOST_USERS or not _agrees(model, user, laid, pending):
-                return False
-    model.relaid.update(laid)
+        user = min(pending, key=model.order.__getitem__)  # all that it is given has its layout by then
+        pending.remove(user)
+        seen += 1
+        if seen > _MOST_USERS or not _agrees(model, user, laid):
+            return False
+        for n in (user, *user.users) if isinstance(laid.get(user), list) else (user,):
+            pending.update(n.users if n in laid and not isinstance(laid[n], list) else ())
+    layouts.note(model, laid)
     if item is not None:
         mine = model.relaid.get(node, node.meta["val"])
         model.relaid[node] = [operand if i == item else t for i, t in enumerate(mine)]
     return True
 
 
-def _agrees(model: Model, user: Node, laid: dict[Node, Any], pending: list[Node]) -> bool:
-    """Return whether a user still works; a view of a new layout is appended to ``pending``."""
-    if user in laid:
-        return True
-    if user.op == "output":
-        return all(_same_strides(model, laid[n], n.meta["val"]) for n in _laid(user, laid))
+def _agrees(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
+    """Return whether a user still works; what it returns in a new layout is added to ``laid``."""
     if user.op != "call_function" or not is_operator(user.target):
-        return _is_wrapper(user, laid) and all(
+        goes_by_strides = user.op == "output" or _is_wrapper(user, laid)
+        return goes_by_strides and all(
             _same_strides(model, laid[n], n.meta["val"]) for n in _laid(user, laid)
         )
     schema = schema_of(user.target)
@@ -169,8 +168,12 @@ def _agrees(model: Model, user: Node, laid: dict[Node, Any], pending: list[Node]
             return True  # a source: what it is put into has the layout that it had
         if not _names_the_same(user, laid):
             return False
-    result, source = _run(model, user, laid)
-    if source is None or (schema.meta_only and not _same_numbers(model, result, user.meta.get("val"))):
+    new_operands = layouts.given(model, user, laid)
+    result = layouts.run(model, user, new_operands)
+    if result is layouts.REFUSED or not layouts.works_with_any(model, user, laid, result):
+        return False
+    source = {_torch.storage_key(t) for value in new_operands.values() for t in tensors(value)}
+    if schema.meta_only and not _same_numbers(model, result, user.meta.get("val")):
         return False
     new, old = list(tensors(result)), list(tensors(user.meta.get("val")))
     if len(old) != len(new):
@@ -182,13 +185,13 @@ def _agrees(model: Model, user: Node, laid: dict[Node, Any], pending: list[Node]
         now = [_torch.storage_key(t) in source for t in new]
         if was != now or not all(was):
             return not any(was) and not any(now) and all(map(_strides(model), new, old))
-        return _lay(user, new, laid, pending)
+        return _lay(user, new, laid)
     if any(_torch.storage_key(t) in _keys(user) for t in old):
         return False  # its schema hides that it aliases, and nobody would look at what uses it
     if all(map(_strides(model), new, old)):
         return True
     # What it returns is laid out anew as well, in place and functional.
-    return user not in model.setting.own_layout and len(new) == 1 and _lay(user, new, laid, pending)
+    return user not in model.setting.own_layout and len(new) == 1 and _lay(user, new, laid)
 
 
 def _names_the_same(user: Node, laid: dict[Node, Any]) -> bool:
@@ -212,17 +215,15 @@ def _names_the_same(user: Node, laid: dict[Node, Any]) -> bool:
     return all(element in staying for element, _ in few)
 
 
-def _lay(user: Node, new: list[torch.Tensor], laid: dict[Node, Any], pending: list[Node]) -> bool:
+def _lay(user: Node, new: list[torch.Tensor], laid: dict[Node, Any]) -> bool:
     """Note the new layout of a user's results, of all of a list where it returns one."""
     if isinstance(user.meta["val"], torch.Tensor):
         laid[user] = new[0]
-        pending.append(user)
         return True
     if any(item.target is not operator.getitem for item in user.users):
         return False
     laid[user] = new
     laid.update({item: new[item.args[1]] for item in user.users})  # type: ignore[index]
-    pending.extend(user.users)
     return True
 
 
@@ -271,16 +272,3 @@ def _same_strides(model: Model, a: torch.Tensor, b: torch.Tensor) -> bool:
 
 def _keys(user: Node) -> set[int | None]:
     return {_torch.storage_key(t) for n in user.all_input_nodes for t in tensors(n.meta.get("val"))}
-
-
-def _run(model: Model, user: Node, laid: dict[Node, Any]) -> tuple[Any, set[int | None] | None]:
-    """Run a user on fake tensors with the new layouts; returns its value and its operands' storages."""
-    if model.fake_mode is None:
-        return None, None
-    args, kwargs = map_arg((user.args, user.kwargs), lambda n: laid.get(n, n.meta.get("val")))
-    try:
-        with _torch.expecting_refusal(), model.fake_mode, _torch.dispatching(), torch.no_grad():
-            result = user.target(*args, **kwargs)  # type: ignore[operator]
-    except Exception:  # noqa: BLE001  (any refusal means: this user needs the old layout)
-        return None, None
-    return result, {_torch.storage_key(t) for value in laid.values() for t in tensors(value)}

@@ -260,3 +260,39 @@ def test_a_clone_that_asks_for_dense_strides_is_one_where_its_operand_was_dense(
 
     report, gm = rewritten(program, columns(), ROWS, plain()[:2])
     assert copied_bytes(gm) == 0 and "aten::clone.self" in report.reinplaced
+
+
+def two_channels_last(b: GraphBuilder) -> list[Node]:
+    """Return two results that are contiguous as written, and channels last where their operands lie."""
+    found = []
+    for _ in range(2):
+        given = torch.arange(120).view(2, 3, 4, 5).contiguous(memory_format=torch.channels_last)
+        index = b.placeholder(torch.zeros(1, 3, 4, 5, dtype=torch.int64))
+        operand = b.call(aten.mul.Tensor, b.placeholder(given), 2)
+        found.append(b.call(aten.scatter.value, operand, 0, index, 7))
+    return found
+
+
+@pytest.mark.parametrize("view", [False, True])
+def test_two_results_are_not_laid_out_anew_where_only_both_change_a_third(view: bool) -> None:
+    """One of two tensors joined may be channels last; with both of them so is the result."""
+    b = GraphBuilder()
+    joined = b.call(aten.cat.default, two_channels_last(b), 1)
+    report, _ = held(b, [b.call(aten.view.default, joined, [-1]) if view else joined])
+    assert report.reinplaced == ["aten::scatter.self"] and report.clone_bytes == 960
+
+
+def test_they_are_where_each_changes_another() -> None:
+    b = GraphBuilder()
+    plain = b.placeholder(torch.arange(120).view(2, 3, 4, 5))
+    joined = [b.call(aten.cat.default, [new, plain], 1) for new in two_channels_last(b)]
+    report, _ = held(b, joined)
+    assert report.reinplaced == ["aten::scatter.self"] * 2
+
+
+def test_they_are_where_one_alone_lays_out_the_third() -> None:
+    b = GraphBuilder()
+    new = two_channels_last(b)
+    seen = b.call(aten.sum.default, b.call(aten.gcd.default, *new))
+    report, _ = held(b, [seen])
+    assert "aten::scatter.self" in report.reinplaced and report.clone_bytes == 0
