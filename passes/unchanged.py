@@ -103,7 +103,8 @@ def _puts_own_slot(decision: Decision, candidate: Candidate, read: Read) -> bool
     if source is None or decision.is_served(node, source[0]):
         return False
     place = source[1]
-    if place.value.numel() != 1 and not _is_slot(node, place.region, candidate.operand.region):
+    is_element = all(decision.model.geometry.equal(n, 1) for n in place.region.sizes)
+    if not is_element and not _is_slot(node, place.region, candidate.operand.region):
         return False
     same_buffer = decision.root(place.storage) is decision.root(candidate.operand.storage)
     alike = reads_alike(place.value, candidate.operand.value)
