@@ -16,7 +16,7 @@ from torch.fx import Node
 from . import _torch, layouts, scatter
 from .place import Place, Storage, Value, is_known, reads_alike
 from .reason import Reason
-from .region import Axes, Geometry, Region, Size, as_size
+from .region import Geometry, Region, Size, as_size
 from .schema import argument, is_operator, schema_of, tensors
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def _agrees(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
     new, old = list(tensors(result)), list(tensors(user.meta.get("val")))
     if len(old) != len(new):
         return False
-    if schema.name in _REGROUPING and not _keeps_bytes(laid, user, new[0]):
+    if schema.name in _REGROUPING and not _keeps_bytes(model, laid, user, new[0]):
         return False
     if schema.view:
         was = [_torch.storage_key(t) in _keys(user) for t in old]
@@ -250,16 +250,18 @@ def _same_numbers(model: Model, new: Any, old: Any) -> bool:
     )
 
 
-def _keeps_bytes(laid: dict[Node, Any], user: Node, new: torch.Tensor) -> bool:
-    """Return whether a regrouping of dimensions covers the bytes of its operand, or is a copy.
+def _keeps_bytes(model: Model, laid: dict[Node, Any], user: Node, new: torch.Tensor) -> bool:
+    """Return whether a regrouping of dimensions has the bytes of its operand in their order, or is a copy.
 
     Fake tensors also make views that real ones refuse.
     """
     old: torch.Tensor = laid.get(user.all_input_nodes[0], new)
     if _torch.storage_key(old) != _torch.storage_key(new):
         return True
-    before, after = Axes(Region.of(old)), Axes(Region.of(new))
-    return before.empty or (before.offset == after.offset and before.axes == after.axes)
+    before, after = Region.of(old), Region.of(new)
+    return model.geometry.axes(before).empty or (
+        before.offset == after.offset and before.in_order == after.in_order
+    )
 
 
 def _strides(model: Model) -> Any:

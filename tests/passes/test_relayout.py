@@ -296,3 +296,17 @@ def test_they_are_where_one_alone_lays_out_the_third() -> None:
     seen = b.call(aten.sum.default, b.call(aten.gcd.default, *new))
     report, _ = held(b, [seen])
     assert "aten::scatter.self" in report.reinplaced and report.clone_bytes == 0
+
+
+@pytest.mark.parametrize("turned", [True, False])
+def test_a_view_that_only_fake_tensors_make_holds_it_back(turned: bool) -> None:
+    """Elements that lie close together, but in another order, are no flat tensor."""
+    given = torch.arange(12).view(3, 1, 4).permute(2, 1, 0) if turned else torch.arange(24).view(4, 1, 6)
+    b = GraphBuilder()
+    operand = b.call(aten.mul.Tensor, b.placeholder(given[..., :3]), 2)
+    if not turned:
+        operand = b.call(aten.slice.Tensor, b.call(aten.mul.Tensor, b.placeholder(given), 2), 2, 0, 3)
+    new = b.call(aten.scatter.value, operand, 0, b.placeholder(torch.zeros(1, 1, 3, dtype=torch.int64)), 7)
+    seen = b.call(aten.view.default, new, [-1] if turned else [2, 2, 3])
+    report, _ = held(b, [b.call(aten.sum.default, seen)])
+    assert ("aten::scatter.self" in report.reinplaced) is not turned
