@@ -35,6 +35,10 @@ _BY_STRIDES = frozenset(
         "_reshape_alias_copy",
     )
 )
+# Fake tensors do not tell what strides these give to operands that are not contiguous; the first only
+# where the operand has a dimension of one.
+_ONE = frozenset({"aten::index", "aten::_unsafe_index"})
+_UNTOLD = _ONE | {"aten::index_fill", "aten::roll"}
 _FEW = 32  # elements that are looked at one by one
 _MOST_USERS = 64  # a result used more often than this keeps its own layout: the check stays linear
 
@@ -161,7 +165,7 @@ def _agrees(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
     schema = schema_of(user.target)
     if user.target is torch.ops.aten.copy_.default:
         return user.args[0] not in laid
-    if schema.mutable or not schema.name.startswith(("aten::", "prims::")):
+    if schema.mutable or not schema.name.startswith(("aten::", "prims::")) or _is_untold(user):
         return False
     if schema.name in _BY_STRIDES:
         if argument(user, schema.names[0]) not in laid:
@@ -192,6 +196,16 @@ def _agrees(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
         return True
     # What it returns is laid out anew as well, in place and functional.
     return user not in model.setting.own_layout and len(new) == 1 and _lay(user, new, laid)
+
+
+def _is_untold(user: Node) -> bool:
+    """Return whether fake tensors cannot tell the strides of what a user makes of another layout."""
+    name = schema_of(user.target).name
+    operand = argument(user, schema_of(user.target).names[0]) if name in _UNTOLD else None
+    if not isinstance(operand, Node):
+        return False
+    sizes = Region.of(operand.meta["val"]).sizes
+    return name not in _ONE or not all(isinstance(n, int) and n != 1 for n in sizes)
 
 
 def _names_the_same(user: Node, laid: dict[Node, Any]) -> bool:

@@ -310,3 +310,28 @@ def test_a_view_that_only_fake_tensors_make_holds_it_back(turned: bool) -> None:
     seen = b.call(aten.view.default, new, [-1] if turned else [2, 2, 3])
     report, _ = held(b, [b.call(aten.sum.default, seen)])
     assert ("aten::scatter.self" in report.reinplaced) is not turned
+
+
+@pytest.mark.parametrize("use", ["roll", "index_fill", "index", "flip"])
+def test_whose_strides_fake_tensors_do_not_tell_hold_it_back(use: str) -> None:
+    b = GraphBuilder()
+    given = torch.arange(24).view(2, 2, 2, 3) if use != "index" else torch.arange(12).view(2, 1, 2, 3)
+    operand = b.call(aten.mul.Tensor, b.placeholder(given.permute(0, 3, 1, 2)), 2)
+    index = torch.zeros(1, *operand.meta["val"].shape[1:], dtype=torch.int64)
+    new = b.call(aten.scatter.value, operand, 0, b.placeholder(index), 7)
+    both = b.placeholder(torch.tensor([1, 0]))
+    calls: dict[str, Callable[[], Node]] = {
+        "roll": lambda: b.call(aten.roll.default, new, [1], [3]),
+        "index_fill": lambda: b.call(aten.index_fill.int_Scalar, new, 1, both, 5),
+        "index": lambda: b.call(aten.index.Tensor, new, [None, both]),
+        "flip": lambda: b.call(aten.flip.default, new, [3]),
+    }
+    report, _ = held(b, [b.call(aten.sum.default, calls[use]()), b.call(aten.sum.default, new)])
+    assert ("aten::scatter.self" in report.reinplaced) is (use == "flip")
+
+
+def test_what_is_rolled_keeps_its_strides() -> None:
+    b = GraphBuilder()
+    operand = b.call(aten.mul.Tensor, b.placeholder(torch.arange(24).view(2, 2, 2, 3).permute(0, 3, 1, 2)), 2)
+    new = b.call(aten.scatter.value, operand, 0, b.placeholder(torch.zeros(1, 3, 2, 2, dtype=torch.int64)), 7)
+    held(b, [b.call(aten.roll.default, new, [1], [3])])
