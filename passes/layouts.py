@@ -70,10 +70,12 @@ def works_with_any(model: Model, user: Node, laid: dict[Node, Any], result: Any)
 
 
 def is_alike(model: Model, a: Any, b: Any) -> bool:
-    """Return whether two values are laid out alike, tensor by tensor."""
+    """Return whether two values have the same strides, tensor by tensor; those of dimensions of one, too."""
     one, two = list(tensors(a)), list(tensors(b))
+    equal = model.geometry.equal
     return len(one) == len(two) and all(
-        s.shape == t.shape and model.geometry.same_layout(Region.of(s), Region.of(t))
+        s.shape == t.shape
+        and all(equal(n, m) for n, m in zip(Region.of(s).strides, Region.of(t).strides, strict=True))
         for s, t in zip(one, two, strict=True)
     )
 

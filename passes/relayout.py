@@ -74,7 +74,7 @@ def settle(
     if geometry.self_overlapping(place.region):
         return storage, Reason.SELF_OVERLAP
     named = model.addressing.names(storage.node)
-    if geometry.same_layout(place.region, result.region) and not _is_fussy(model, place, result):
+    if _is_alike(model, place, result, node):
         storage.shift = place.region.offset - result.region.offset
         if not is_multiple(storage.shift, named):
             # Offsets into the result's storage must be moved along: by whole items, by a constant.
@@ -94,6 +94,19 @@ def settle(
     return storage, None
 
 
+def _is_alike(model: Model, place: Place, result: Place, node: Node | None) -> bool:
+    """Return whether a result has its operand's layout, as far as anybody would notice."""
+    if not model.geometry.same_layout(place.region, result.region) or _is_fussy(model, place, result):
+        return False
+    return node is None or _same_units(model, place.value, result.value)
+
+
+def _same_units(model: Model, a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Return whether the strides of dimensions of one agree, too: operators choose memory formats by them."""
+    strides = zip(map(as_size, a.stride()), map(as_size, b.stride()), strict=True)
+    return all(model.geometry.equal(s, t) for s, t in strides)
+
+
 def _is_fussy(model: Model, place: Place, result: Place) -> bool:
     """Return whether a view of another dtype would notice where the result lies, or who asks for strides.
 
@@ -103,8 +116,7 @@ def _is_fussy(model: Model, place: Place, result: Place) -> bool:
     if not item:
         return False
     moved = place.region.offset - result.region.offset
-    strides = zip(map(as_size, place.value.stride()), map(as_size, result.value.stride()), strict=True)
-    return not all(model.geometry.equal(a, b) for a, b in strides) or not is_multiple(moved, item)
+    return not _same_units(model, place.value, result.value) or not is_multiple(moved, item)
 
 
 def is_multiple(nbytes: Size, item: int) -> bool:
@@ -180,9 +192,7 @@ def _agrees(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
     if schema.meta_only and not _same_numbers(model, result, user.meta.get("val")):
         return False
     new, old = list(tensors(result)), list(tensors(user.meta.get("val")))
-    if len(old) != len(new):
-        return False
-    if schema.name in _REGROUPING and not _keeps_bytes(model, laid, user, new[0]):
+    if len(old) != len(new) or (schema.name in _REGROUPING and not _keeps_bytes(model, laid, user, new[0])):
         return False
     if schema.view:
         was = [_torch.storage_key(t) in _keys(user) for t in old]
@@ -192,7 +202,8 @@ def _agrees(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
         return _lay(user, new, laid)
     if any(_torch.storage_key(t) in _keys(user) for t in old):
         return False  # its schema hides that it aliases, and nobody would look at what uses it
-    if all(map(_strides(model), new, old)):
+    alike = all(map(_strides(model), new, old))
+    if alike and (len(new) != 1 or _same_units(model, new[0], old[0])):
         return True
     # What it returns is laid out anew as well, in place and functional.
     return user not in model.setting.own_layout and len(new) == 1 and _lay(user, new, laid)

@@ -335,3 +335,17 @@ def test_what_is_rolled_keeps_its_strides() -> None:
     operand = b.call(aten.mul.Tensor, b.placeholder(torch.arange(24).view(2, 2, 2, 3).permute(0, 3, 1, 2)), 2)
     new = b.call(aten.scatter.value, operand, 0, b.placeholder(torch.zeros(1, 3, 2, 2, dtype=torch.int64)), 7)
     held(b, [b.call(aten.roll.default, new, [1], [3])])
+
+
+@pytest.mark.parametrize("joined", [True, False])
+def test_strides_of_dimensions_of_one_count_where_somebody_goes_by_them(joined: bool) -> None:
+    """One channel is contiguous and channels last at once; what is joined of two such goes by the strides."""
+    b = GraphBuilder()
+    new = []
+    for _ in range(2):
+        operand = b.placeholder(torch.arange(24).view(2, 3, 4, 1).permute(0, 3, 1, 2))
+        index = b.placeholder(torch.zeros(1, 1, 3, 4, dtype=torch.int64))
+        new.append(b.call(aten.scatter.value, b.call(aten.mul.Tensor, operand, 2), 0, index, 7))
+    result = b.call(aten.cat.default, new, 1) if joined else b.call(aten.gcd.default, *new)
+    report, _ = held(b, [result])
+    assert len([o for o in report.outcomes if o.label == "aten::scatter.self" and o.reinplaced]) == 2 - joined
