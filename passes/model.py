@@ -26,7 +26,7 @@ from .options import DEFAULT, Options
 from .pending import Shelves
 from .place import END, Place, Read, Storage, Value, Write, followed, mapped, places, reads_alike
 from .reason import Reason
-from .region import Geometry, Region, Size, as_size
+from .region import Geometry, Region, as_size
 from .scatter import check_reach, is_absolute
 from .schema import OpSchema, argument, is_lowered_view, is_operator, schema_of, tensors
 from .setting import Setting
@@ -60,8 +60,7 @@ class Model:
         setting: Setting = Setting(),  # noqa: B008  (frozen)
         calls: Calls | None = None,
     ) -> None:
-        self.graph = graph
-        self.setting = setting
+        self.graph, self.setting = graph, setting
         self.calls: Calls = calls or Calls(Summaries(lowered=options.lowered))
         self.options = options
         self.lowered: bool = options.lowered
@@ -80,6 +79,7 @@ class Model:
         self.idle: list[Node] = []
         self.outputs: list[tuple[Node, Place]] = []
         self.relaid: dict[Node, Any] = {}
+        self.layouts: dict[Node, list[Any]] = {}  # all that were looked at, the one in ``relaid`` the last
         self.addressing: Addressing = Addressing(self.order)
         self._by_key: dict[int | str, Storage] = {}
         self._visitors: dict[int, Callable[[Model, Node], None]] = {}
@@ -387,8 +387,7 @@ class Model:
 
     def nbytes(self, region: Region) -> int:
         """Return the bytes of a region, hinted when symbolic."""
-        size: Size = region.nbytes
-        return self.geometry.hint(size)
+        return self.geometry.hint(region.nbytes)
 
 
 def _visitor(node: Node) -> Callable[[Model, Node], None]:

@@ -95,6 +95,15 @@ class Region(NamedTuple):
         return total
 
     @property
+    def in_order(self) -> tuple[tuple[Size, Size], ...]:
+        """The region as axes ``(count, stride)`` in the order of its elements, and of the bytes in each.
+
+        Two regions that begin together have it in common iff byte i of one is byte i of the other.
+        """
+        pairs = [(n, s) for n, s in zip(self.sizes, self.strides, strict=True) if n != 1]
+        return _merged([*pairs, (self.itemsize, 1)])
+
+    @property
     def once(self) -> Region:
         """The region with each repeated (expanded) element named once."""
         kept = [(n, s) for n, s in zip(self.sizes, self.strides, strict=True) if s != 0 or n == 0]

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.fx import Node
-from torch.fx.node import map_arg
 
-from . import _torch, scatter
+from . import _torch, layouts, scatter
 from .place import Place, Storage, Value, is_known, reads_alike
 from .reason import Reason
-from .region import Axes, Geometry, Region, Size, as_size
+from .region import Geometry, Region, Size, as_size
 from .schema import argument, is_operator, schema_of, tensors
 
 if TYPE_CHECKING:
@@ -36,6 +35,10 @@ _BY_STRIDES = frozenset(
         "_reshape_alias_copy",
     )
 )
+# Fake tensors do not tell what strides these give to operands that are not contiguous; the first only
+# where the operand has a dimension of one.
+_ONE = frozenset({"aten::index", "aten::_unsafe_index"})
+_UNTOLD = _ONE | {"aten::index_fill", "aten::roll"}
 _FEW = 32  # elements that are looked at one by one
 _MOST_USERS = 64  # a result used more often than this keeps its own layout: the check stays linear
 
@@ -71,7 +74,7 @@ def settle(
     if geometry.self_overlapping(place.region):
         return storage, Reason.SELF_OVERLAP
     named = model.addressing.names(storage.node)
-    if geometry.same_layout(place.region, result.region) and not _is_fussy(model, place, result):
+    if _is_alike(model, place, result, node):
         storage.shift = place.region.offset - result.region.offset
         if not is_multiple(storage.shift, named):
             # Offsets into the result's storage must be moved along: by whole items, by a constant.
@@ -91,6 +94,19 @@ def settle(
     return storage, None
 
 
+def _is_alike(model: Model, place: Place, result: Place, node: Node | None) -> bool:
+    """Return whether a result has its operand's layout, as far as anybody would notice."""
+    if not model.geometry.same_layout(place.region, result.region) or _is_fussy(model, place, result):
+        return False
+    return node is None or _same_units(model, place.value, result.value)
+
+
+def _same_units(model: Model, a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Return whether the strides of dimensions of one agree, too: operators choose memory formats by them."""
+    strides = zip(map(as_size, a.stride()), map(as_size, b.stride()), strict=True)
+    return all(model.geometry.equal(s, t) for s, t in strides)
+
+
 def _is_fussy(model: Model, place: Place, result: Place) -> bool:
     """Return whether a view of another dtype would notice where the result lies, or who asks for strides.
 
@@ -100,8 +116,7 @@ def _is_fussy(model: Model, place: Place, result: Place) -> bool:
     if not item:
         return False
     moved = place.region.offset - result.region.offset
-    strides = zip(map(as_size, place.value.stride()), map(as_size, result.value.stride()), strict=True)
-    return not all(model.geometry.equal(a, b) for a, b in strides) or not is_multiple(moved, item)
+    return not _same_units(model, place.value, result.value) or not is_multiple(moved, item)
 
 
 def is_multiple(nbytes: Size, item: int) -> bool:
@@ -136,59 +151,72 @@ def _relay(model: Model, node: Node, operand: torch.Tensor, item: int | None) ->
     laid: dict[Node, Any] = {node: operand}
     if item is not None:  # of a list that is only taken apart: else none of it is a candidate
         laid = {user: operand for user in node.users if user.args[1] == item}
-    pending, seen = list(laid), 0
+    pending, seen = {user for n in laid for user in n.users}, 0
     while pending:
-        for user in pending.pop().users:
-            seen += 1
-            if seen > _MOST_USERS or not _agrees(model, user, laid, pending):
-                return False
-    model.relaid.update(laid)
+        user = min(pending, key=model.order.__getitem__)  # all that it is given has its layout by then
+        pending.remove(user)
+        seen += 1
+        if seen > _MOST_USERS or not _agrees(model, user, laid):
+            return False
+        for n in (user, *user.users) if isinstance(laid.get(user), list) else (user,):
+            pending.update(n.users if n in laid and not isinstance(laid[n], list) else ())
+    layouts.note(model, laid)
     if item is not None:
         mine = model.relaid.get(node, node.meta["val"])
         model.relaid[node] = [operand if i == item else t for i, t in enumerate(mine)]
     return True
 
 
-def _agrees(model: Model, user: Node, laid: dict[Node, Any], pending: list[Node]) -> bool:
-    """Return whether a user still works; a view of a new layout is appended to ``pending``."""
-    if user in laid:
-        return True
-    if user.op == "output":
-        return all(_same_strides(model, laid[n], n.meta["val"]) for n in _laid(user, laid))
+def _agrees(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
+    """Return whether a user still works; what it returns in a new layout is added to ``laid``."""
     if user.op != "call_function" or not is_operator(user.target):
-        return _is_wrapper(user, laid) and all(
+        goes_by_strides = user.op == "output" or _is_wrapper(user, laid)
+        return goes_by_strides and all(
             _same_strides(model, laid[n], n.meta["val"]) for n in _laid(user, laid)
         )
     schema = schema_of(user.target)
     if user.target is torch.ops.aten.copy_.default:
         return user.args[0] not in laid
-    if schema.mutable or not schema.name.startswith(("aten::", "prims::")):
+    if schema.mutable or not schema.name.startswith(("aten::", "prims::")) or _is_untold(user):
         return False
     if schema.name in _BY_STRIDES:
         if argument(user, schema.names[0]) not in laid:
             return True  # a source: what it is put into has the layout that it had
         if not _names_the_same(user, laid):
             return False
-    result, source = _run(model, user, laid)
-    if source is None or (schema.meta_only and not _same_numbers(model, result, user.meta.get("val"))):
+    new_operands = layouts.given(model, user, laid)
+    result = layouts.run(model, user, new_operands)
+    if result is layouts.REFUSED or not layouts.works_with_any(model, user, laid, result):
+        return False
+    source = {_torch.storage_key(t) for value in new_operands.values() for t in tensors(value)}
+    if schema.meta_only and not _same_numbers(model, result, user.meta.get("val")):
         return False
     new, old = list(tensors(result)), list(tensors(user.meta.get("val")))
-    if len(old) != len(new):
-        return False
-    if schema.name in _REGROUPING and not _keeps_bytes(laid, user, new[0]):
+    if len(old) != len(new) or (schema.name in _REGROUPING and not _keeps_bytes(model, laid, user, new[0])):
         return False
     if schema.view:
         was = [_torch.storage_key(t) in _keys(user) for t in old]
         now = [_torch.storage_key(t) in source for t in new]
         if was != now or not all(was):
             return not any(was) and not any(now) and all(map(_strides(model), new, old))
-        return _lay(user, new, laid, pending)
+        return _lay(user, new, laid)
     if any(_torch.storage_key(t) in _keys(user) for t in old):
         return False  # its schema hides that it aliases, and nobody would look at what uses it
-    if all(map(_strides(model), new, old)):
+    alike = all(map(_strides(model), new, old))
+    if alike and (len(new) != 1 or _same_units(model, new[0], old[0])):
         return True
     # What it returns is laid out anew as well, in place and functional.
-    return user not in model.setting.own_layout and len(new) == 1 and _lay(user, new, laid, pending)
+    return user not in model.setting.own_layout and len(new) == 1 and _lay(user, new, laid)
+
+
+def _is_untold(user: Node) -> bool:
+    """Return whether fake tensors cannot tell the strides of what a user makes of another layout."""
+    name = schema_of(user.target).name
+    operand = argument(user, schema_of(user.target).names[0]) if name in _UNTOLD else None
+    if not isinstance(operand, Node):
+        return False
+    sizes = Region.of(operand.meta["val"]).sizes
+    return name not in _ONE or not all(isinstance(n, int) and n != 1 for n in sizes)
 
 
 def _names_the_same(user: Node, laid: dict[Node, Any]) -> bool:
@@ -212,17 +240,15 @@ def _names_the_same(user: Node, laid: dict[Node, Any]) -> bool:
     return all(element in staying for element, _ in few)
 
 
-def _lay(user: Node, new: list[torch.Tensor], laid: dict[Node, Any], pending: list[Node]) -> bool:
+def _lay(user: Node, new: list[torch.Tensor], laid: dict[Node, Any]) -> bool:
     """Note the new layout of a user's results, of all of a list where it returns one."""
     if isinstance(user.meta["val"], torch.Tensor):
         laid[user] = new[0]
-        pending.append(user)
         return True
     if any(item.target is not operator.getitem for item in user.users):
         return False
     laid[user] = new
     laid.update({item: new[item.args[1]] for item in user.users})  # type: ignore[index]
-    pending.extend(user.users)
     return True
 
 
@@ -249,16 +275,18 @@ def _same_numbers(model: Model, new: Any, old: Any) -> bool:
     )
 
 
-def _keeps_bytes(laid: dict[Node, Any], user: Node, new: torch.Tensor) -> bool:
-    """Return whether a regrouping of dimensions covers the bytes of its operand, or is a copy.
+def _keeps_bytes(model: Model, laid: dict[Node, Any], user: Node, new: torch.Tensor) -> bool:
+    """Return whether a regrouping of dimensions has the bytes of its operand in their order, or is a copy.
 
     Fake tensors also make views that real ones refuse.
     """
     old: torch.Tensor = laid.get(user.all_input_nodes[0], new)
     if _torch.storage_key(old) != _torch.storage_key(new):
         return True
-    before, after = Axes(Region.of(old)), Axes(Region.of(new))
-    return before.empty or (before.offset == after.offset and before.axes == after.axes)
+    before, after = Region.of(old), Region.of(new)
+    return model.geometry.axes(before).empty or (
+        before.offset == after.offset and before.in_order == after.in_order
+    )
 
 
 def _strides(model: Model) -> Any:
@@ -271,16 +299,3 @@ def _same_strides(model: Model, a: torch.Tensor, b: torch.Tensor) -> bool:
 
 def _keys(user: Node) -> set[int | None]:
     return {_torch.storage_key(t) for n in user.all_input_nodes for t in tensors(n.meta.get("val"))}
-
-
-def _run(model: Model, user: Node, laid: dict[Node, Any]) -> tuple[Any, set[int | None] | None]:
-    """Run a user on fake tensors with the new layouts; returns its value and its operands' storages."""
-    if model.fake_mode is None:
-        return None, None
-    args, kwargs = map_arg((user.args, user.kwargs), lambda n: laid.get(n, n.meta.get("val")))
-    try:
-        with _torch.expecting_refusal(), model.fake_mode, _torch.dispatching(), torch.no_grad():
-            result = user.target(*args, **kwargs)  # type: ignore[operator]
-    except Exception:  # noqa: BLE001  (any refusal means: this user needs the old layout)
-        return None, None
-    return result, {_torch.storage_key(t) for value in laid.values() for t in tensors(value)}

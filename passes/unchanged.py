@@ -106,7 +106,8 @@ def _puts_own_slot(decision: Decision, candidate: Candidate, read: Read) -> bool
     if decision.is_served(node, source[0]) or not reads_alike(source[1].value, candidate.operand.value):
         return False
     place = source[1]
-    if place.value.numel() != 1 and not _is_slot(node, place.region, candidate.operand.region):
+    is_element = all(decision.model.geometry.equal(n, 1) for n in place.region.sizes)
+    if not is_element and not _is_slot(node, place.region, candidate.operand.region):
         return False
     return decision.model.geometry.contains(place.region, read.place.region)
 

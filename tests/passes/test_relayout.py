@@ -260,3 +260,92 @@ def test_a_clone_that_asks_for_dense_strides_is_one_where_its_operand_was_dense(
 
     report, gm = rewritten(program, columns(), ROWS, plain()[:2])
     assert copied_bytes(gm) == 0 and "aten::clone.self" in report.reinplaced
+
+
+def two_channels_last(b: GraphBuilder) -> list[Node]:
+    """Return two results that are contiguous as written, and channels last where their operands lie."""
+    found = []
+    for _ in range(2):
+        given = torch.arange(120).view(2, 3, 4, 5).contiguous(memory_format=torch.channels_last)
+        index = b.placeholder(torch.zeros(1, 3, 4, 5, dtype=torch.int64))
+        operand = b.call(aten.mul.Tensor, b.placeholder(given), 2)
+        found.append(b.call(aten.scatter.value, operand, 0, index, 7))
+    return found
+
+
+@pytest.mark.parametrize("view", [False, True])
+def test_two_results_are_not_laid_out_anew_where_only_both_change_a_third(view: bool) -> None:
+    """One of two tensors joined may be channels last; with both of them so is the result."""
+    b = GraphBuilder()
+    joined = b.call(aten.cat.default, two_channels_last(b), 1)
+    report, _ = held(b, [b.call(aten.view.default, joined, [-1]) if view else joined])
+    assert report.reinplaced == ["aten::scatter.self"] and report.clone_bytes == 960
+
+
+def test_they_are_where_each_changes_another() -> None:
+    b = GraphBuilder()
+    plain = b.placeholder(torch.arange(120).view(2, 3, 4, 5))
+    joined = [b.call(aten.cat.default, [new, plain], 1) for new in two_channels_last(b)]
+    report, _ = held(b, joined)
+    assert report.reinplaced == ["aten::scatter.self"] * 2
+
+
+def test_they_are_where_one_alone_lays_out_the_third() -> None:
+    b = GraphBuilder()
+    new = two_channels_last(b)
+    seen = b.call(aten.sum.default, b.call(aten.gcd.default, *new))
+    report, _ = held(b, [seen])
+    assert "aten::scatter.self" in report.reinplaced and report.clone_bytes == 0
+
+
+@pytest.mark.parametrize("turned", [True, False])
+def test_a_view_that_only_fake_tensors_make_holds_it_back(turned: bool) -> None:
+    """Elements that lie close together, but in another order, are no flat tensor."""
+    given = torch.arange(12).view(3, 1, 4).permute(2, 1, 0) if turned else torch.arange(24).view(4, 1, 6)
+    b = GraphBuilder()
+    operand = b.call(aten.mul.Tensor, b.placeholder(given[..., :3]), 2)
+    if not turned:
+        operand = b.call(aten.slice.Tensor, b.call(aten.mul.Tensor, b.placeholder(given), 2), 2, 0, 3)
+    new = b.call(aten.scatter.value, operand, 0, b.placeholder(torch.zeros(1, 1, 3, dtype=torch.int64)), 7)
+    seen = b.call(aten.view.default, new, [-1] if turned else [2, 2, 3])
+    report, _ = held(b, [b.call(aten.sum.default, seen)])
+    assert ("aten::scatter.self" in report.reinplaced) is not turned
+
+
+@pytest.mark.parametrize("use", ["roll", "index_fill", "index", "flip"])
+def test_whose_strides_fake_tensors_do_not_tell_hold_it_back(use: str) -> None:
+    b = GraphBuilder()
+    given = torch.arange(24).view(2, 2, 2, 3) if use != "index" else torch.arange(12).view(2, 1, 2, 3)
+    operand = b.call(aten.mul.Tensor, b.placeholder(given.permute(0, 3, 1, 2)), 2)
+    index = torch.zeros(1, *operand.meta["val"].shape[1:], dtype=torch.int64)
+    new = b.call(aten.scatter.value, operand, 0, b.placeholder(index), 7)
+    both = b.placeholder(torch.tensor([1, 0]))
+    calls: dict[str, Callable[[], Node]] = {
+        "roll": lambda: b.call(aten.roll.default, new, [1], [3]),
+        "index_fill": lambda: b.call(aten.index_fill.int_Scalar, new, 1, both, 5),
+        "index": lambda: b.call(aten.index.Tensor, new, [None, both]),
+        "flip": lambda: b.call(aten.flip.default, new, [3]),
+    }
+    report, _ = held(b, [b.call(aten.sum.default, calls[use]()), b.call(aten.sum.default, new)])
+    assert ("aten::scatter.self" in report.reinplaced) is (use == "flip")
+
+
+def test_what_is_rolled_keeps_its_strides() -> None:
+    b = GraphBuilder()
+    operand = b.call(aten.mul.Tensor, b.placeholder(torch.arange(24).view(2, 2, 2, 3).permute(0, 3, 1, 2)), 2)
+    new = b.call(aten.scatter.value, operand, 0, b.placeholder(torch.zeros(1, 3, 2, 2, dtype=torch.int64)), 7)
+    held(b, [b.call(aten.roll.default, new, [1], [3])])
+
+
+@pytest.mark.parametrize("joined", [True, False])
+def test_strides_of_dimensions_of_one_count_where_somebody_goes_by_them(joined: bool) -> None:
+    """One channel is contiguous and channels last at once; what is joined of two such goes by the strides."""
+    b = GraphBuilder()
+    new = []
+    for _ in range(2):
+        operand = b.placeholder(torch.arange(24).view(2, 3, 4, 1).permute(0, 3, 1, 2))
+        index = b.placeholder(torch.zeros(1, 1, 3, 4, dtype=torch.int64))
+        new.append(b.call(aten.scatter.value, b.call(aten.mul.Tensor, operand, 2), 0, index, 7))
+    result = b.call(aten.cat.default, new, 1) if joined else b.call(aten.gcd.default, *new)
+    report, _ = held(b, [result])
+    assert len([o for o in report.outcomes if o.label == "aten::scatter.self" and o.reinplaced]) == 2 - joined

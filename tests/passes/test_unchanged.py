@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch import Tensor
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from pytest_reinplace.passes import reinplace
 from pytest_reinplace.passes.graph_builder import GraphBuilder
@@ -168,3 +169,22 @@ def test_a_source_that_is_overwritten_in_between_is_another(between: bool) -> No
     assert_equivalent(gm, new, b.inputs)
     written = [n for n in new.graph.nodes if n.target in (aten.copy_.default, aten.slice_scatter.default)]
     assert len(written) == 2 + between
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_no_guard_is_made_to_tell_an_element(known: bool) -> None:
+    """How many elements are stored may be known only when the graph runs: then it is no single one."""
+
+    def program(x: Tensor, which: Tensor) -> tuple[Tensor, Tensor]:
+        cache = x + 1
+        index = aten.nonzero.default(which).view(-1)
+        old = cache[:1]
+        source = cache[:1] if known else aten.slice.Tensor(cache, 0, 0, index.shape[0])
+        return aten.index_put.default(cache, [index], source), old.exp()
+
+    gm = make_fx(program, tracing_mode="symbolic")(arange(12), torch.tensor([0, 1, 0, 1]))
+    env = gm.graph.find_nodes(op="placeholder")[0].meta["val"].fake_mode.shape_env
+    guards = len(env.guards)
+    report = reinplace(gm, order="keep")
+    put = next(o for o in report.outcomes if o.label == "aten::index_put.self")
+    assert put.reinplaced and len(env.guards) == guards
