@@ -168,8 +168,8 @@ def _next_choice(decision: Decision, banned: dict[int, Refusal], tried: set[froz
         for culprit in sorted(refusal.culprits, key=lambda i: candidates[i].nbytes):
             if culprit not in banned and frozenset({*banned, culprit}) not in tried:
                 return culprit
-    helped = dict.fromkeys([*(s.candidate for s in decision.snapshots), *(i for i, _, _ in decision.copied)])
-    for index in (*helped, *decision.instead):
+    helped = [*(s.candidate for s in decision.snapshots), *(i for i, _, _ in decision.copied)]
+    for index in dict.fromkeys((*helped, *decision.staged, *decision.instead)):
         if index not in banned and frozenset({*banned, index}) not in tried:
             return index
     return None
