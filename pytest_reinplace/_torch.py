@@ -259,6 +259,21 @@ def is_compiled(fn: Any) -> bool:
     return hasattr(fn, "_torchdynamo_orig_callable") or hasattr(fn, "_orig_mod")
 
 
+def eager_of(fn: Any) -> Any:
+    """Return what a callable was before ``torch.compile``, itself where it is not compiled."""
+    return getattr(fn, "_torchdynamo_orig_callable", None) or getattr(fn, "_orig_mod", None) or fn
+
+
+@contextlib.contextmanager
+def eagerly() -> Iterator[None]:
+    """Run what is inside without compiling anything, and put the random generators back afterwards."""
+    import torch
+
+    devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
+    with torch.random.fork_rng(devices), torch.compiler.set_stance("force_eager"):
+        yield
+
+
 def size_hint(size: Any) -> int:
     """Return a size as a number: of a symbolic one the value it had when it was traced, else 0."""
     if isinstance(size, int):

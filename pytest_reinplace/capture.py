@@ -21,6 +21,7 @@ from .verifier import Verifier, Watched
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from .entry import Tolerance
     from .pass_under_test import PassUnderTest
     from .passes import Report
 
@@ -42,6 +43,7 @@ class Capture:
         pictured: whether each graph is drawn for a page.
         progress: is told when something is compiled.
         verified: whether each graph is checked against the contract, on what its first call is given.
+        tolerance: how far what the fixtures call may be from eager; ``None``: it is not compared.
 
     Raises:
         pass_under_test.PassError: there is no such pass.
@@ -57,6 +59,7 @@ class Capture:
         pictured: bool = False,
         progress: Progress | None = None,
         verified: bool = False,
+        tolerance: Tolerance | None = None,
     ) -> None:
         if backend not in BACKENDS:
             raise ValueError(f"expected backend to be one of {', '.join(BACKENDS)}, got {backend!r}")
@@ -66,6 +69,8 @@ class Capture:
         self.progress: Progress = progress or Progress()
         self.graphs: list[CapturedGraph] = []
         self.peaks: list[int] = []
+        self.tolerance = tolerance
+        self.compared = 0
         self._stack = contextlib.ExitStack()
         self._active = self._triton = False
         self._frames = threading.local()
