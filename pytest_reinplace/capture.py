@@ -193,7 +193,8 @@ class Capture:
 
         # A backward graph is compiled when it runs, long after compile_fx has returned.
         def compile_one(gm: Any, *args: Any, **kwargs: Any) -> Any:
-            frame = _Frame(gm, "bw" if kwargs.get("is_backward") else "fw")
+            direction = "bw" if kwargs.get("is_backward") else "fw"
+            frame = _Frame(gm, direction, is_inference=bool(kwargs.get("is_inference")))
             if self._verifier is None or not self._active:
                 with self._frame(frame), self.progress.compiling():
                     return inner(gm, *args, **kwargs)
@@ -219,12 +220,14 @@ class Capture:
 
     def _stage(self, gm: Any, name: str, run: Callable[[], Any]) -> Any:
         post_grad = self._post_grad.get(id(gm))
+        frame = getattr(self._frames, "current", None) or _Frame(gm, "fw")
         if post_grad is None:
-            post_grad = self._post_grad[id(gm)] = PostGrad(self.pass_under_test, gm, pictured=self.pictured)
+            post_grad = self._post_grad[id(gm)] = PostGrad(
+                self.pass_under_test, gm, is_inference=frame.is_inference, pictured=self.pictured
+            )
         result = post_grad.stage(name, run)
         if post_grad.is_done:
             del self._post_grad[id(gm)]
-            frame = getattr(self._frames, "current", None) or _Frame(gm, "fw")
             found = post_grad.captured(frame.graph_id(gm))
             graph = dataclasses.replace(found, pass_name=self.pass_name, backend=self.backend)
             self.graphs.append(graph)
@@ -240,11 +243,13 @@ class _Frame:
     Args:
         top: its module.
         direction: ``"fw"`` or ``"bw"``.
+        is_inference: whether there is no other direction.
         watched: who checks it.
     """
 
     top: Any
     direction: str
+    is_inference: bool = True
     watched: Watched | None = None
 
     def graph_id(self, gm: Any) -> str:

@@ -30,15 +30,19 @@ class PostGrad:
     Args:
         under_test: the pass.
         gm: the graph, in Inductor's hands.
+        is_inference: whether it is one without a backward.
         pictured: whether it is drawn for a page.
     """
 
-    def __init__(self, under_test: PassUnderTest, gm: GraphModule, *, pictured: bool = False) -> None:
+    def __init__(
+        self, under_test: PassUnderTest, gm: GraphModule, *, is_inference: bool = True, pictured: bool = False
+    ) -> None:
         self.is_done: bool = False
         self._pictured = pictured
         self._nodes: dict[str, Node] = {}
         self._picture: Picture | None = None
         self._under_test = under_test
+        self._is_inference = is_inference
         self._gm = gm
         self._before: Before | None = None
         self._problem = ""
@@ -99,7 +103,7 @@ class PostGrad:
         self._look()
         if self._under_test.is_stock:
             return run()
-        self._under_test.rewrite(self._gm)
+        self._under_test.rewrite(self._gm, is_inference=self._is_inference)
         return None
 
     def _look(self) -> None:
