@@ -150,7 +150,7 @@ def copy_dtype_views(graph: Graph) -> None:
     for node in graph.find_nodes(op="call_function", target=_torch.hop("auto_functionalized_v2")):
         if "only_clone_these_tensors" in node.meta:
             continue
-        bases = list(node.kwargs["_all_bases"])  # type: ignore[arg-type]
+        bases: list[Any] = list(node.kwargs["_all_bases"])
         by_storage = {view.base for view in base_views(node) if view.form == "as_strided"}
         chosen = [i for i, base in enumerate(bases) if i not in by_storage and _is_dtype_view_inside(base)]
         if not chosen:
