@@ -14,6 +14,7 @@ import logging
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+import sympy
 import torch
 
 from .errors import SeamError
@@ -218,7 +219,30 @@ def statically_known(shape_env: Any, expr: Any) -> bool:
         return bool(expr)
     if shape_env is None:
         return False
-    return bool(shape_env._maybe_evaluate_static(expr) == True)  # noqa: E712  (sympy.true)
+    answer = shape_env._maybe_evaluate_static(expr)
+    if answer is None and (exact := _without_remainders(shape_env, expr)) is not None:
+        return statically_known(shape_env, exact)
+    return bool(answer == True)  # noqa: E712  (sympy.true)
+
+
+def _without_remainders(shape_env: Any, relation: Any) -> Any:
+    """Return a relation with ``a / b`` for each ``a // b`` known to leave no remainder, else ``None``.
+
+    The guards say which do. Those of torch 2.15 do not say any more what follows from it for whole shapes.
+    """
+    floor_div, mod = (private("torch.utils._sympy.functions", name) for name in ("FloorDiv", "Mod"))
+    difference = relation.lhs - relation.rhs if getattr(relation, "is_Relational", False) else None
+    if difference is None or not difference.has(floor_div):
+        return None
+    exact = {
+        division: division.args[0] / division.args[1]
+        for division in difference.atoms(floor_div)
+        if shape_env._maybe_evaluate_static(sympy.Eq(mod(*division.args), 0)) == True  # noqa: E712
+    }
+    numerator, denominator = sympy.fraction(sympy.together(difference.xreplace(exact)))
+    if not exact or not (denominator.is_Integer and denominator > 0):
+        return None
+    return relation.func(sympy.expand(numerator), 0, evaluate=True)
 
 
 def size_hint(shape_env: Any, expr: Any) -> int:

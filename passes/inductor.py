@@ -15,15 +15,18 @@ import pathlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from torch.fx import Graph
+import torch
+from torch.fx import Graph, Node
 
 from . import _torch, mend, protect, registry
+from .emit import Emitter
 from .errors import ReinplaceError
 from .options import Options, Ordering, Policy
 from .realize import realize
 from .reinplace import reinplace_graph
 from .report import Report
 from .schema import is_operator, schema_of
+from .wrapper import base_views
 
 log: logging.Logger = logging.getLogger(__name__)
 
@@ -90,6 +93,7 @@ class ReinplacePass(CustomGraphPass):
             log.warning("reinplacing skipped, every wrapper clones: %s", error)
             clone_all(graph)
             return Report()  # nothing is written in place, and the graph may be none
+        copy_dtype_views(graph)
         clone_all(graph)
         realize(graph)
         return report
@@ -137,6 +141,40 @@ def _mutates_in_regions(graph: Graph) -> bool:
     return any(isinstance(op, region) for node in nodes for op in node.args[:1])
 
 
+def copy_dtype_views(graph: Graph) -> None:
+    """Copy those bases of wrappers that are views of another dtype and begin inside their storage.
+
+    Inductor gives such a view a buffer of its own, but clones a base by its offset into the whole storage,
+    which that buffer does not have: torch 2.15 refuses to compile it, older ones read beyond the buffer.
+    """
+    for node in graph.find_nodes(op="call_function", target=_torch.hop("auto_functionalized_v2")):
+        if "only_clone_these_tensors" in node.meta:
+            continue
+        bases: list[Any] = list(node.kwargs["_all_bases"])
+        by_storage = {view.base for view in base_views(node) if view.form == "as_strided"}
+        chosen = [i for i, base in enumerate(bases) if i not in by_storage and _is_dtype_view_inside(base)]
+        if not chosen:
+            continue
+        emitter = Emitter(graph, _torch.fake_mode_of([bases[chosen[0]].meta["val"]]))
+        for i in chosen:
+            bases[i] = emitter.clone(node, bases[i])
+        node.kwargs = {**node.kwargs, "_all_bases": bases}
+        node.meta["only_clone_these_tensors"] = [i for i in range(len(bases)) if i not in chosen]
+
+
+def _is_dtype_view_inside(base: Any) -> bool:
+    """Return whether a base does not begin where its storage does, and is seen in another dtype."""
+    val = base.meta.get("val") if isinstance(base, Node) else None
+    offset = val.storage_offset() if isinstance(val, torch.Tensor) else 0
+    if isinstance(offset, int) and offset == 0:
+        return False
+    while base.op == "call_function" and is_operator(base.target) and schema_of(base.target).view:
+        if base.target is torch.ops.aten.view.dtype:
+            return True
+        base = base.all_input_nodes[0]
+    return False
+
+
 def clone_all(graph: Graph) -> None:
     """Tell Inductor to clone every tensor of the wrappers that are left.
 
@@ -154,11 +192,20 @@ def clone_all(graph: Graph) -> None:
             node.meta["only_clone_these_tensors"] = list(range(count))
 
 
+# Inductor's own reinplacing, which would treat our graph as a functional one; and two stages of torch 2.15
+# that run between, on the ground that nothing is written yet: one writes pieces into an empty buffer, the
+# other drops the second wait of two that name the same value, which two collectives in place do.
+_SWITCHED_OFF = (
+    *("reinplace_inplaceable_ops", "fix_auto_functionalized_dtype_views"),
+    *("slice_scatter_chunking", "deduplicate_wait_tensors"),
+)
+
+
 def inductor_options(*, policy: Policy = "memory", order: Ordering = "free") -> dict[str, Any]:
     """Return options for ``torch.compile(..., options=...)`` that put our passes inside Inductor.
 
-    Inductor's own reinplacing, which runs later and would treat our graph as a functional one, is
-    switched off by name. All keys are public configuration and part of Inductor's cache key.
+    Stages that run later and would treat our graph as a functional one, Inductor's own reinplacing among
+    them, are switched off by name. All keys are public configuration and part of Inductor's cache key.
 
     Args:
         policy: as for ``pytest_reinplace.passes.reinplace``.
@@ -170,5 +217,5 @@ def inductor_options(*, policy: Policy = "memory", order: Ordering = "free") -> 
     return {
         "joint_custom_pre_pass": ProtectPass(),
         "post_grad_custom_post_pass": ReinplacePass(policy=policy, order=order),
-        "disabled_passes": "reinplace_inplaceable_ops,fix_auto_functionalized_dtype_views",
+        "disabled_passes": ",".join(_SWITCHED_OFF),
     }

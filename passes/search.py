@@ -45,6 +45,14 @@ def best(model: Model) -> Decision:
         budget -= 1
         trial_bans = {**banned, choice: Refusal(Reason.CHEAPER)}
         trial = closed(model, trial_bans)
+        if trial.rank >= decision.rank and budget > 0:
+            # It may be worth it together with what it holds back in its turn.
+            further = _next_choice(trial, trial_bans, tried)
+            if further is not None and trial.refused.keys() - decision.refused.keys() - {choice}:
+                tried.add(frozenset({*trial_bans, further}))
+                budget -= 1
+                trial_bans = {**trial_bans, further: Refusal(Reason.CHEAPER)}
+                trial = closed(model, trial_bans)
         if trial.rank < decision.rank:
             passed.append((decision, banned))
             decision, banned = trial, trial_bans

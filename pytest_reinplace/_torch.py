@@ -58,8 +58,12 @@ def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
 
 def reset() -> None:
     """Forget everything that ``torch.compile`` compiled; free where Dynamo was never loaded."""
-    if "torch._dynamo" in sys.modules:
-        private("torch._dynamo", "reset")()
+    if "torch._dynamo" not in sys.modules:
+        return
+    private("torch._dynamo", "reset")()
+    wrap = "torch._higher_order_ops.triton_kernel_wrap"
+    if wrap in sys.modules:  # later torch does so itself; in 2.11 kernels are numbered on, test after test
+        private(wrap, "kernel_side_table.reset_table")()
 
 
 def inductor_is_loaded() -> bool:
@@ -257,6 +261,21 @@ def virtualized() -> Any:
 def is_compiled(fn: Any) -> bool:
     """Return whether a callable already is the result of ``torch.compile``."""
     return hasattr(fn, "_torchdynamo_orig_callable") or hasattr(fn, "_orig_mod")
+
+
+def eager_of(fn: Any) -> Any:
+    """Return what a callable was before ``torch.compile``, itself where it is not compiled."""
+    return getattr(fn, "_torchdynamo_orig_callable", None) or getattr(fn, "_orig_mod", None) or fn
+
+
+@contextlib.contextmanager
+def eagerly() -> Iterator[None]:
+    """Run what is inside without compiling anything, and put the random generators back afterwards."""
+    import torch
+
+    devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
+    with torch.random.fork_rng(devices), torch.compiler.set_stance("force_eager"):
+        yield
 
 
 def size_hint(size: Any) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.metadata
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -31,7 +32,7 @@ def private(module: str, name: str = "") -> Any:
     except (ImportError, AttributeError) as error:
         raise TritonSeamError(
             f"expected {module}{name and '.'}{name}, found none ({error}) in torch {_version('torch')} with "
-            f"triton {_version('triton')}; user Triton kernels run on the CPU with triton 3.6 to 3.8"
+            f"triton {_version('triton')}; user Triton kernels run on the CPU with triton 3.6 to 3.9"
         ) from error
     return value
 
@@ -49,16 +50,24 @@ def replaced(owner: Any, name: str, value: Any) -> Iterator[Any]:
     if not hasattr(owner, name):
         raise TritonSeamError(f"expected {owner!r} to have {name!r} (triton {_version('triton')})")
     original = getattr(owner, name)
+    kept = vars(owner).get(name, original)  # a static method is more than the function that it gives
     setattr(owner, name, value)
     try:
         yield original
     finally:
-        setattr(owner, name, original)
+        setattr(owner, name, kept)
 
 
 def works() -> bool:
     """Return whether torch itself believes that Triton kernels can run on this machine."""
-    return bool(private("torch.utils._triton", "has_triton")())
+    return _answer()
+
+
+def _answer() -> bool:
+    """Ask torch whether Triton works, on the CPU too; since torch 2.15 that has to be said."""
+    has_triton = private("torch.utils._triton", "has_triton")
+    says = {"include_cpu": True} if "include_cpu" in inspect.signature(has_triton).parameters else {}
+    return bool(has_triton(**says))
 
 
 @contextlib.contextmanager
@@ -74,7 +83,7 @@ def believed() -> Iterator[None]:
     _forget(caches)
     table["cpu"] = None
     try:
-        answer = has_triton()
+        answer = _answer()
     finally:
         del table["cpu"]
     try:
@@ -116,7 +125,7 @@ def _pretended_driver() -> Any:
     import torch
 
     base = private("triton.backends.driver", "DriverBase")
-    target = private("triton.backends.compiler", "GPUTarget")("cuda", 90, 32)
+    target = _gpu()
 
     class PretendedDriver(base):  # type: ignore[misc, valid-type]
         """Answers what Triton asks before a launch."""
@@ -150,6 +159,36 @@ def _pretended_driver() -> Any:
             return None
 
     return PretendedDriver()
+
+
+@contextlib.contextmanager
+def launch_options_known() -> Iterator[None]:
+    """Let Inductor sort the keywords of a launch on CPU tensors by the pretended GPU's options.
+
+    Since torch 2.15 it asks Triton's backend of the device which of them are its own, as ``num_warps`` is,
+    and which the kernel's; the CPU has no backend to ask. Older ones do not ask.
+    """
+    helpers = private("torch._inductor.runtime.triton_helpers")
+    name, refusal = "get_backend_options_for_target", "raise_if_triton_unavailable"
+    original = getattr(helpers, name, None)
+    if original is None:
+        yield
+        return
+    interface = private("torch._dynamo.device_interface", "CpuInterface")
+    with (
+        replaced(interface, refusal, staticmethod(_accept)),
+        replaced(helpers, name, lambda _: original(_gpu())),
+    ):
+        yield
+
+
+def _accept(device: Any = None) -> None:
+    """Stand in for the refusal of a device that Triton has no backend for."""
+
+
+def _gpu() -> Any:
+    """Return Triton's description of the GPU that is pretended."""
+    return private("triton.backends.compiler", "GPUTarget")("cuda", 90, 32)
 
 
 def jit_function() -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from . import call, verdict
+from . import call, eager, verdict
 from .item_capture import origin
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class AssertReinplaced:
 
         Raises:
             AssertionError: a candidate is cloned, a name is unknown, nothing was compiled, or nothing in it
-                could be in place.
+                could be in place; or the call differs from eager, where the marker has a ``tolerance``.
         """
         __tracebackhide__ = True
         if args and callable(args[0]):
@@ -59,7 +59,8 @@ class AssertReinplaced:
     def _called(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
         start = len(self._capture.graphs)
-        result = call.compiled(fn, fullgraph=True)(*args, **kwargs)
+        fast = call.compiled(fn, fullgraph=True)
+        result = eager.beside(self._capture, fn, args, kwargs, lambda: fast(*args, **kwargs))
         _raise_unless(verdict.all_in_place(self._capture.graphs[start:], origin(self._capture)))
         return result
 
@@ -122,6 +123,7 @@ class AssertClones(Clones):
         if not callable(fn):
             raise TypeError(f"expected a callable and its arguments, got {fn!r}")
         start = len(self._capture.graphs)
-        call.compiled(fn)(*args, **kwargs)
+        fast = call.compiled(fn)
+        eager.beside(self._capture, fn, args, kwargs, lambda: fast(*args, **kwargs))
         graphs = self._capture.graphs[start:]
         return Clones(lambda: graphs, self._where)

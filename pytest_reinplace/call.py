@@ -55,7 +55,8 @@ def with_peak(
     """Call a compiled callable twice on the same tensors; return the second call's ``(result, peak bytes)``.
 
     The first call compiles; ``progress`` is told of the second. The contents of all tensors that can be
-    reached from the arguments and from ``fn``, and the states of the random generators, are put back between.
+    reached from the arguments and from ``fn``, their gradients, and the states of the random generators, are
+    put back between.
     """
     tensors = list(_tensors(fn, args, kwargs))
     device = "cuda" if any(t.is_cuda for t in tensors) else "cpu"
@@ -70,6 +71,8 @@ def with_peak(
 def _restored(tensors: list[torch.Tensor]) -> Iterator[None]:
     import torch
 
+    gradients = [(t, t.grad) for t in tensors if t.is_leaf]
+    tensors = [*tensors, *(grad for _, grad in gradients if grad is not None)]
     storages = {t.untyped_storage().data_ptr(): t.untyped_storage() for t in tensors}
     saved = [(storage, storage.clone()) for storage in storages.values()]
     devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
@@ -77,6 +80,8 @@ def _restored(tensors: list[torch.Tensor]) -> Iterator[None]:
         yield
     for storage, content in saved:
         storage.copy_(content)
+    for tensor, grad in gradients:
+        tensor.grad = grad
 
 
 def _tensors(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[torch.Tensor]:

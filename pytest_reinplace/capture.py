@@ -21,6 +21,7 @@ from .verifier import Verifier, Watched
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from .entry import Tolerance
     from .pass_under_test import PassUnderTest
     from .passes import Report
 
@@ -42,6 +43,7 @@ class Capture:
         pictured: whether each graph is drawn for a page.
         progress: is told when something is compiled.
         verified: whether each graph is checked against the contract, on what its first call is given.
+        tolerance: how far what the fixtures call may be from eager; ``None``: it is not compared.
 
     Raises:
         pass_under_test.PassError: there is no such pass.
@@ -57,6 +59,7 @@ class Capture:
         pictured: bool = False,
         progress: Progress | None = None,
         verified: bool = False,
+        tolerance: Tolerance | None = None,
     ) -> None:
         if backend not in BACKENDS:
             raise ValueError(f"expected backend to be one of {', '.join(BACKENDS)}, got {backend!r}")
@@ -66,6 +69,8 @@ class Capture:
         self.progress: Progress = progress or Progress()
         self.graphs: list[CapturedGraph] = []
         self.peaks: list[int] = []
+        self.tolerance = tolerance
+        self.compared = 0
         self._stack = contextlib.ExitStack()
         self._active = self._triton = False
         self._frames = threading.local()
@@ -188,7 +193,8 @@ class Capture:
 
         # A backward graph is compiled when it runs, long after compile_fx has returned.
         def compile_one(gm: Any, *args: Any, **kwargs: Any) -> Any:
-            frame = _Frame(gm, "bw" if kwargs.get("is_backward") else "fw")
+            direction = "bw" if kwargs.get("is_backward") else "fw"
+            frame = _Frame(gm, direction, is_inference=bool(kwargs.get("is_inference")))
             if self._verifier is None or not self._active:
                 with self._frame(frame), self.progress.compiling():
                     return inner(gm, *args, **kwargs)
@@ -214,12 +220,14 @@ class Capture:
 
     def _stage(self, gm: Any, name: str, run: Callable[[], Any]) -> Any:
         post_grad = self._post_grad.get(id(gm))
+        frame = getattr(self._frames, "current", None) or _Frame(gm, "fw")
         if post_grad is None:
-            post_grad = self._post_grad[id(gm)] = PostGrad(self.pass_under_test, gm, pictured=self.pictured)
+            post_grad = self._post_grad[id(gm)] = PostGrad(
+                self.pass_under_test, gm, is_inference=frame.is_inference, pictured=self.pictured
+            )
         result = post_grad.stage(name, run)
         if post_grad.is_done:
             del self._post_grad[id(gm)]
-            frame = getattr(self._frames, "current", None) or _Frame(gm, "fw")
             found = post_grad.captured(frame.graph_id(gm))
             graph = dataclasses.replace(found, pass_name=self.pass_name, backend=self.backend)
             self.graphs.append(graph)
@@ -235,11 +243,13 @@ class _Frame:
     Args:
         top: its module.
         direction: ``"fw"`` or ``"bw"``.
+        is_inference: whether there is no other direction.
         watched: who checks it.
     """
 
     top: Any
     direction: str
+    is_inference: bool = True
     watched: Watched | None = None
 
     def graph_id(self, gm: Any) -> str:

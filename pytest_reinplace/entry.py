@@ -41,6 +41,9 @@ class Tolerance:
     rtol: float = 1e-5
     atol: float = 1e-6
 
+    def __str__(self) -> str:
+        return f"rtol={self.rtol:g}, atol={self.atol:g}"
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Preset:

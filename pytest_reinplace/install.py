@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from .pass_under_test import PassUnderTest
 
 _POST, _JOINT, _OFF = "post_grad_custom_post_pass", "joint_custom_pre_pass", "disabled_passes"
+# From torch 2.15 on it writes in place before the stage in whose place a pass gets a functional graph.
+CHUNKING: str = "slice_scatter_chunking"
 
 
 def options(under_test: PassUnderTest, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -20,8 +22,10 @@ def options(under_test: PassUnderTest, given: Mapping[str, Any]) -> dict[str, An
     Inductor's reinplacing, which comes later. A joint-graph pass of the user's runs before ours.
     """
     patches = {**given, "force_disable_caches": True}
-    if not under_test.is_exact:
+    if under_test.is_stock:
         return patches
+    if not under_test.is_exact:
+        return {**patches, _OFF: _with_disabled(CHUNKING, given)}
     from .passes import inductor_options
 
     ours = inductor_options()
@@ -29,8 +33,12 @@ def options(under_test: PassUnderTest, given: Mapping[str, Any]) -> dict[str, An
         patches[_POST] = ours[_POST]
     theirs = _in_force(_JOINT, given)
     patches[_JOINT] = ours[_JOINT] if theirs is None else _chain(theirs, ours[_JOINT])
-    patches[_OFF] = ",".join(part for part in (_in_force(_OFF, given), ours[_OFF]) if part)
+    patches[_OFF] = _with_disabled(ours[_OFF], given)
     return patches
+
+
+def _with_disabled(names: str, given: Mapping[str, Any]) -> str:
+    return ",".join(part for part in (_in_force(_OFF, given), names) if part)
 
 
 def _in_force(name: str, given: Mapping[str, Any]) -> Any:

@@ -92,6 +92,7 @@ def begin(item: pytest.Item) -> Capture:
             pictured=settings.pictured,
             progress=progress.of(item.config),
             verified=settings.verify,
+            tolerance=marked.tolerance,
         )
     except PassError as error:
         raise pytest.UsageError(str(error)) from None
@@ -154,7 +155,7 @@ def origin(capture: Capture) -> str:
 
 
 def check_limits(item: pytest.Item) -> None:
-    """Fail a test whose marker allows fewer clones or less memory than it has."""
+    """Fail a test whose marker allows fewer clones or less memory than it has, or has nothing to compare."""
     capture = running(item)
     if capture is None:
         return
@@ -164,6 +165,8 @@ def check_limits(item: pytest.Item) -> None:
     from . import verdict
 
     where, found = origin(capture), []
+    if marked.tolerance is not None and not capture.compared:
+        found.append(verdict.uncompared(where))
     if marked.limits_clones:
         found.append(verdict.within(capture.graphs, marked.max_clones, marked.max_clone_bytes, where))
     if marked.max_peak_bytes is not None:

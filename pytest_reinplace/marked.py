@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
+from .entry import Tolerance
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Marked:
@@ -15,11 +17,12 @@ class Marked:
     max_clones: int | None = None
     max_clone_bytes: int | None = None
     max_peak_bytes: int | None = None
+    tolerance: Tolerance | None = None
 
     @property
     def has_limits(self) -> bool:
-        """Whether the test may fail because of what it cloned or held."""
-        return self.limits_clones or self.max_peak_bytes is not None
+        """Whether the test may fail because of what it cloned, held or left uncompared."""
+        return self.limits_clones or self.max_peak_bytes is not None or self.tolerance is not None
 
     @property
     def limits_clones(self) -> bool:

@@ -30,10 +30,12 @@ class PassUnderTest:
     Args:
         name: ``"inductor"``, ``"exact"`` or where the pass comes from.
         call: rewrites a graph module in place, ``None`` for Inductor's own stage.
+        is_told: whether it is called with ``is_inference``.
     """
 
     name: str
-    call: Callable[[GraphModule], Any] | None = None
+    call: Callable[..., Any] | None = None
+    is_told: bool = False
 
     @property
     def is_exact(self) -> bool:
@@ -45,10 +47,10 @@ class PassUnderTest:
         """Whether it is the stack as it is."""
         return self.name == "inductor"
 
-    def rewrite(self, gm: GraphModule) -> None:
+    def rewrite(self, gm: GraphModule, *, is_inference: bool = True) -> None:
         """Run a pass that is neither stock nor exact; wrappers that it left alone clone everything."""
         assert self.call is not None
-        self.call(gm)
+        self.call(gm, **({"is_inference": is_inference} if self.is_told else {}))
         clone_untouched(gm.graph)
 
 
@@ -81,8 +83,9 @@ def of(function: Any, name: str | None = None) -> PassUnderTest:
     """Return a pass for a callable over a ``GraphModule`` or a ``Graph``, or a ``CustomGraphPass``.
 
     A callable gets the ``GraphModule``, unless it is a ``CustomGraphPass`` or its first parameter is
-    annotated ``torch.fx.Graph``. It rewrites in place, or returns the new ``GraphModule``, or an object
-    with it as ``graph_module`` (a ``PassResult``).
+    annotated ``torch.fx.Graph``. A ``CustomGraphPass`` that takes ``is_inference`` (Inductor's
+    ``CustomInferenceAwareGraphPass``) is told. It rewrites in place, or returns the new ``GraphModule``, or
+    an object with it as ``graph_module`` (a ``PassResult``).
     """
     from torch.fx import GraphModule
 
@@ -100,14 +103,15 @@ def of(function: Any, name: str | None = None) -> PassUnderTest:
         if not callable(function):
             raise PassError(f"pass {name!r}: its instances are not callable")
     takes_graph = isinstance(function, base) or _wants_graph(function)
+    is_told = isinstance(function, base) and "is_inference" in inspect.signature(function).parameters
 
-    def call(gm: GraphModule) -> None:
-        result = function(gm.graph if takes_graph else gm)
+    def call(gm: GraphModule, **told: bool) -> None:
+        result = function(gm.graph if takes_graph else gm, **told)
         result = getattr(result, "graph_module", result)
         if isinstance(result, GraphModule) and result is not gm:
             gm.graph = result.graph
 
-    return PassUnderTest(name, call)
+    return PassUnderTest(name, call, is_told)
 
 
 def _wants_graph(function: Any) -> bool:

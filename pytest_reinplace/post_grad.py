@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .before import Before
 from .captured import CapturedGraph
+from .install import CHUNKING
 from .judge import Judgement, judge
 from .picture import Picture, copied
 
@@ -30,15 +31,19 @@ class PostGrad:
     Args:
         under_test: the pass.
         gm: the graph, in Inductor's hands.
+        is_inference: whether it is one without a backward.
         pictured: whether it is drawn for a page.
     """
 
-    def __init__(self, under_test: PassUnderTest, gm: GraphModule, *, pictured: bool = False) -> None:
+    def __init__(
+        self, under_test: PassUnderTest, gm: GraphModule, *, is_inference: bool = True, pictured: bool = False
+    ) -> None:
         self.is_done: bool = False
         self._pictured = pictured
         self._nodes: dict[str, Node] = {}
         self._picture: Picture | None = None
         self._under_test = under_test
+        self._is_inference = is_inference
         self._gm = gm
         self._before: Before | None = None
         self._problem = ""
@@ -50,6 +55,8 @@ class PostGrad:
         """Carry out one stage and note what it tells."""
         if name == _USERS:
             return self._users_pass(run)
+        if name == CHUNKING and not self._under_test.is_exact:
+            self._look()
         if name == _REINPLACE:
             return self._reinplace(run)
         if name == _CARRIED_OUT:
@@ -99,7 +106,7 @@ class PostGrad:
         self._look()
         if self._under_test.is_stock:
             return run()
-        self._under_test.rewrite(self._gm)
+        self._under_test.rewrite(self._gm, is_inference=self._is_inference)
         return None
 
     def _look(self) -> None:

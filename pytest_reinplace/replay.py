@@ -58,7 +58,8 @@ class Replay:
             if self.under_test.is_stock:
                 result = carry_out()
             else:
-                follower = followed.setdefault(id(graph), PostGrad(self.under_test, graph))
+                post_grad = PostGrad(self.under_test, graph, is_inference=self.is_inference)
+                follower = followed.setdefault(id(graph), post_grad)
                 result = follower.stage(name, carry_out)
             if graph is rewritten and after_stage is not None:
                 after_stage(name, copied(graph))

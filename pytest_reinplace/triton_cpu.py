@@ -63,7 +63,12 @@ def working() -> Iterator[None]:
         return
     owner = _triton.async_compile()
     compile_triton = functools.partialmethod(_compile_generated, owner.triton)
-    with capturing(), executing(), _triton.replaced(owner, "triton", compile_triton):
+    with (
+        capturing(),
+        executing(),
+        _triton.launch_options_known(),
+        _triton.replaced(owner, "triton", compile_triton),
+    ):
         yield
 
 

@@ -11,10 +11,12 @@ from . import wording
 
 if TYPE_CHECKING:
     from .captured import CapturedGraph
+    from .entry import Tolerance
     from .passes import Outcome
 
 _MOST_CLONES = 10
 _MOST_LABELS = 6
+_MOST_DIFFERENCES = 5
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -147,6 +149,23 @@ def peaks_within(peaks: Sequence[int], most: int, origin: str = "") -> Verdict:
     return Verdict(
         (f"{wording.bytes_of(max(peaks))} at the peak, allowed are max_peak_bytes={most}",), (), origin
     )
+
+
+def uncompared(origin: str = "") -> Verdict:
+    """Judge that a test with a tolerance compared nothing: it does not pass."""
+    calls = "reinplace.run(fn, *args), assert_reinplaced(fn, *args) and assert_clones(fn, *args)"
+    return Verdict((f"nothing was compared: tolerance holds the calls {calls} against eager",), origin=origin)
+
+
+def as_eager(differences: Sequence[str], tolerance: Tolerance, origin: str = "") -> Verdict:
+    """Judge that a compiled call did what the eager one did; ``differences`` are most telling first."""
+    if not differences:
+        return Verdict(origin=origin)
+    shown = [f"  {text}" for text in differences[:_MOST_DIFFERENCES]]
+    if len(differences) > _MOST_DIFFERENCES:
+        shown.append(f"  and {len(differences) - _MOST_DIFFERENCES} more")
+    head = f"the compiled call differs from eager, allowed is tolerance {tolerance}"
+    return Verdict((head, *shown), origin=origin)
 
 
 def _bears(outcome: Outcome, name: str) -> bool:

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from . import _torch, call, pass_under_test
+from . import _torch, call, eager, pass_under_test
 from .before import Before
 from .captured import CapturedGraph
 from .judge import Judgement, judge
@@ -107,11 +107,20 @@ class Workbench:
         """Compile ``fn``, call it twice with the same tensors, and measure the second call.
 
         All tensors that can be reached from ``fn`` and the arguments, and the random generators, are put
-        back before the second call. A ``fn`` that is compiled already is called as it is.
+        back before the second call. A ``fn`` that is compiled already is called as it is. Where the marker
+        has a ``tolerance``, ``fn`` is called eagerly first, on copies, and has to do the same.
         """
+        __tracebackhide__ = True
         start = len(self._capture.graphs)
-        result, peak = call.with_peak(call.compiled(fn), fn, args, kwargs, self._capture.progress)
-        self._capture.peaks.append(peak)
+        fast = call.compiled(fn)
+
+        def measured() -> Any:
+            result, peak = call.with_peak(fast, fn, args, kwargs, self._capture.progress)
+            self._capture.peaks.append(peak)
+            return result
+
+        result = eager.beside(self._capture, fn, args, kwargs, measured)
+        peak = self._capture.peaks[-1]
         graphs = tuple(self._capture.graphs[start:])
         from .passes import Report
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import importlib.util
 import inspect
 from pathlib import Path
 
 import pytest
+import torch
 
 import pytest_reinplace.corpus
 from pytest_reinplace import Program
 from pytest_reinplace.entry import SUFFIX, Entry, load
 from pytest_reinplace.entry_run import build, run
 
+_LISTED_ON = "2.13."  # what Inductor leaves as clones is that of this torch; what it computes is right on all
 FOLDER = Path(pytest_reinplace.corpus.__file__).parent
 ENTRIES = {path.name.removesuffix(SUFFIX): load(path) for path in sorted(FOLDER.glob(f"*{SUFFIX}"))}
 
@@ -61,6 +64,9 @@ def test_a_builder_returns_fresh_programs(entry: Entry) -> None:
 
 @pytest.mark.parametrize("pass_name", ["exact", "inductor"])
 def test_an_entry_is_as_expected_on_the_cpu(entry: Entry, pass_name: str) -> None:
-    verdict = run(entry, entry.presets["cpu"], pass_name, "graph", FOLDER)
+    preset = entry.presets["cpu"]
+    if pass_name == "inductor" and not torch.__version__.startswith(_LISTED_ON):
+        preset = dataclasses.replace(preset, clones={})
+    verdict = run(entry, preset, pass_name, "graph", FOLDER)
     if verdict.problems():
         pytest.fail(str(verdict), pytrace=False)

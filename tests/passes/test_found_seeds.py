@@ -63,6 +63,8 @@ def test_a_small_graph_that_was_wrong_once_is_right(choices: str) -> None:
         501765,  # a row stored elsewhere in its buffer
         805470,  # a call that is copied whole for the sake of a later one, which then need not copy
         3626,  # a clone that asks for the strides that its operand has, and was taken for a conversion
+        820667,  # a call that writes copies of parts, for the sake of which a returned clone was made
+        820015,  # two choices, the first of which costs more by itself
         800952,  # an old value that is put somewhere by offsets
     ],
 )

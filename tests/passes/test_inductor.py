@@ -12,7 +12,7 @@ from torch._dynamo.utils import counters
 from torch._inductor.utils import fresh_inductor_cache
 
 from pytest_reinplace.passes import Reason, ReinplacePass, Report, inductor, inductor_options, observe
-from pytest_reinplace.passes.inductor import clone_all
+from pytest_reinplace.passes.inductor import clone_all, copy_dtype_views
 
 from .trace import arange, functional, ops
 
@@ -209,3 +209,27 @@ def test_a_reader_that_would_be_computed_again_is_not_overtaken(empty_cache: Non
     first = program(expected)
     second = compiled([], program, x)
     assert torch.equal(x, expected) and torch.equal(first, second)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_view_of_another_dtype_is_copied_where_it_begins_inside(
+    empty_cache: None, inside: bool, dynamic: bool
+) -> None:
+    """Inductor clones it by its offset into a storage that its buffer does not have; torch 2.15 refuses."""
+
+    def program(x: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        part = x[1:3] if inside else x[:2]
+        ops.scale(part.view(torch.int16), v)
+        x[2:4] = 1.0
+        return x.sum(1)
+
+    x, v = torch.arange(16.0).reshape(4, 4), torch.full((2, 8), 3, dtype=torch.int16)
+    expected_x = x.clone()
+    expected = program(expected_x, v)
+    gm, _ = functional(program, x.clone(), v)
+    copy_dtype_views(gm.graph)
+    assert ("aten.clone.default]" in str(gm.graph)) is inside
+    fast = torch.compile(program, fullgraph=True, dynamic=dynamic, options=inductor_options())
+    torch.testing.assert_close(fast(x, v), expected, equal_nan=True)
+    torch.testing.assert_close(x, expected_x, equal_nan=True)

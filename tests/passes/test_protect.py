@@ -107,11 +107,12 @@ def test_the_stages_together_keep_the_contract(program: Callable[..., Any]) -> N
     assert_equivalent(gm, after, inputs)
 
 
-@pytest.mark.parametrize("program", [source_then_target, twice], ids=lambda p: p.__name__)
-def test_without_protection_they_do_not(program: Callable[..., Any]) -> None:
-    """The twin: these programs really are broken by no-op removal, so the test above means something."""
-    count = program.__code__.co_argcount
-    gm, after, inputs = staged(program, *(arange(4, 4) + 100 * i for i in range(count)), protected=False)
+def test_without_protection_they_do_not() -> None:
+    """The twin: no-op removal really breaks programs, so the test above means something.
+
+    Which ones depends on torch: before 2.15 it breaks ``source_then_target``, too.
+    """
+    gm, after, inputs = staged(twice, arange(4, 4), protected=False)
     with pytest.raises(AssertionError):
         assert_equivalent(gm, after, inputs)
 

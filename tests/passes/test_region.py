@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+import sympy
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 
+from pytest_reinplace.passes import _torch
 from pytest_reinplace.passes.region import Geometry, Region
 
 SIZES = st.lists(st.tuples(st.integers(0, 4), st.sampled_from([0, 1, 2, 3, 4, 6, 8, 12, 16, 24])), max_size=3)
@@ -93,3 +96,19 @@ def test_symbolic_halves_and_columns() -> None:
     assert geometry.overlap(some, more) is None  # not decided: counts as overlapping
     assert geometry.contains(Region.of(pools), second)
     assert not env.guards
+
+
+@pytest.mark.parametrize("is_even", [True, False])
+def test_a_whole_and_its_halves_are_the_same_bytes_only_where_nothing_is_left_over(is_even: bool) -> None:
+    env = ShapeEnv()
+    context = StatelessSymbolicContext(dynamic_sizes=[DimDynamic.DYNAMIC, DimDynamic.DYNAMIC])
+    mode = FakeTensorMode(shape_env=env)
+    whole = mode.from_tensor(torch.empty(6, 5), symbolic_context=context, static_shapes=False)
+    rows, columns = whole.shape
+    assert bool(rows % 2 == 0)  # a guard, which holds for all that the graph is called with
+    rows = rows if is_even else rows + 1
+    n, m, k = (sympy.sympify(size.node.expr) for size in (rows, columns, rows // 2))
+    assert _torch.statically_known(env, sympy.Le(n * m, 2 * m * k)) is is_even
+    assert _torch.statically_known(env, sympy.Eq(3 * n * m - 6 * m * k, 0)) is is_even
+    assert not _torch.statically_known(env, sympy.Lt(n * m, 2 * m * k))
+    assert not _torch.statically_known(env, sympy.Le(m, k))

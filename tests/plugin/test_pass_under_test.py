@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from pytest_reinplace.capture import Capture
 from pytest_reinplace.pass_under_test import PassError, find, of
 from pytest_reinplace.passes import ReinplacePass
 
@@ -62,6 +63,19 @@ def custom_graph_pass(seen: list[Any]) -> Any:
     return Custom()
 
 
+def inference_aware_pass(seen: list[Any]) -> Any:
+    from torch._inductor.custom_graph_pass import CustomGraphPass
+
+    class Aware(CustomGraphPass):  # type: ignore[misc]  # torch 2.11 has no CustomInferenceAwareGraphPass
+        def __call__(self, graph: Any, is_inference: bool) -> None:
+            seen.extend((graph, is_inference))
+
+        def uuid(self) -> None:
+            return None
+
+    return Aware()
+
+
 def class_of_pass(seen: list[Any]) -> Any:
     class Pass:
         def __call__(self, g: Any) -> None:
@@ -70,7 +84,9 @@ def class_of_pass(seen: list[Any]) -> Any:
     return Pass
 
 
-@pytest.mark.parametrize("make", [annotated_as_text, annotated_as_type, custom_graph_pass])
+@pytest.mark.parametrize(
+    "make", [annotated_as_text, annotated_as_type, custom_graph_pass, inference_aware_pass]
+)
 def test_some_get_the_graph(make: Any, gm: torch.fx.GraphModule) -> None:
     assert seen_by(make, gm) is torch.fx.Graph
 
@@ -78,6 +94,25 @@ def test_some_get_the_graph(make: Any, gm: torch.fx.GraphModule) -> None:
 @pytest.mark.parametrize("make", [unannotated, annotated_as_module, class_of_pass])
 def test_all_others_get_the_module(make: Any, gm: torch.fx.GraphModule) -> None:
     assert issubclass(seen_by(make, gm), torch.fx.GraphModule)
+
+
+@pytest.mark.parametrize("is_inference", [True, False])
+def test_one_that_asks_is_told_whether_the_graph_is_for_inference(
+    gm: torch.fx.GraphModule, is_inference: bool
+) -> None:
+    seen: list[Any] = []
+    of(inference_aware_pass(seen)).rewrite(gm, is_inference=is_inference)
+    assert seen == [gm.graph, is_inference]
+
+
+def test_a_compilation_tells_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    monkeypatch.setattr("tests.plugin.passes.aware", inference_aware_pass(seen), raising=False)
+    with Capture("tests.plugin.passes:aware", "graph"):
+        torch.compile(add_in_place)(*add_in_place.inputs)
+        assert seen[1::2] == [True]
+        torch.compile(lambda x: (x * x).sum())(torch.ones(4, requires_grad=True)).backward()
+    assert seen[1::2] == [True, False, False]
 
 
 def test_our_pass_is_a_custom_graph_pass() -> None:

@@ -163,10 +163,12 @@ def test_outside_the_context_torch_refuses_the_kernel() -> None:
 
 
 def test_contexts_nest_and_undo_themselves() -> None:
+    from torch._dynamo.device_interface import CpuInterface
     from triton.backends import backends
     from triton.runtime.driver import driver
     from triton.runtime.jit import JITFunction
 
+    interface = dict(vars(CpuInterface))  # torch 2.15 asks it whether Triton has a backend for the CPU
     before = dict(backends), driver._active, JITFunction.run, JITFunction.__call__
     with triton_cpu.working():
         inside = JITFunction.run
@@ -175,6 +177,7 @@ def test_contexts_nest_and_undo_themselves() -> None:
         assert _triton.works()
         assert JITFunction.run is inside
     assert (dict(backends), driver._active, JITFunction.run, JITFunction.__call__) == before
+    assert dict(vars(CpuInterface)) == interface
 
 
 def test_an_error_in_a_kernel_leaves_nothing_behind() -> None:

@@ -1,0 +1,107 @@
+"""Stages of Inductor's that run around the pass under test; which there are depends on torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from pytest_reinplace import install, pass_under_test
+from pytest_reinplace.capture import Capture
+from pytest_reinplace.passes import _torch
+from pytest_reinplace.replay import Replay
+
+SCATTER = "aten::slice_scatter.self"
+
+
+def products(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    out = torch.empty(8, 4)
+    out[:4] = x @ w
+    out[4:] = x @ (w + 1)
+    return out
+
+
+def products_of_a_changed_input(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    out = torch.empty(8, 4)
+    out[:4] = x @ w
+    x.add_(1)
+    out[4:] = x @ w
+    return out
+
+
+def inputs(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    out = torch.empty(8, 4)
+    out[:4] = x
+    out[4:] = w
+    x.add_(1)
+    return out
+
+
+def first_kept(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    out = torch.empty(8, 4)
+    out[:4] = x @ w
+    whole = torch.slice_scatter(out, w @ x, 0, 4, 8)
+    return whole, out[:4] + whole[4:]
+
+
+PROGRAMS = [products, products_of_a_changed_input, inputs, first_kept]
+PASSES = ["inductor", "exact", "tests.plugin.passes:stock", "tests.plugin.passes:nothing"]
+
+
+@pytest.mark.parametrize("backend", ["graph", "inductor"])
+@pytest.mark.parametrize("name", PASSES)
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+def test_parts_of_an_empty_buffer_are_judged_and_right(
+    program: Callable[..., Any], name: str, backend: str
+) -> None:
+    """From torch 2.15 on a stage before reinplacing writes them in place, after which no pass could judge."""
+    x, w = torch.arange(16.0).reshape(4, 4), torch.ones(4, 4)
+    wanted_x = x.clone()
+    wanted = program(wanted_x, w)
+    with Capture(name, backend, verified=True) as capture:
+        result = torch.compile(program)(x, w)
+        (graph,) = capture.checked_graphs
+    assert not graph.problem
+    assert not graph.suspicious
+    assert [o.label for o in graph.report.outcomes].count(SCATTER) == 2
+    assert graph.verified is not None
+    assert graph.verified.status == "same"
+    torch.testing.assert_close(result, wanted)
+    torch.testing.assert_close(x, wanted_x)
+
+
+def test_our_pass_writes_them_in_place() -> None:
+    with Capture("exact", "graph") as capture:
+        torch.compile(products)(torch.ones(4, 4), torch.ones(4, 4))
+    assert capture.report.reinplaced == [SCATTER, SCATTER]
+
+
+def test_a_pass_that_leaves_them_is_not_helped() -> None:
+    """The twin: what the stage would have done is not what the pass under test did."""
+    with Capture("tests.plugin.passes:nothing", "graph") as capture:
+        torch.compile(products)(torch.ones(4, 4), torch.ones(4, 4))
+    assert capture.graphs[0].after.count("slice_scatter.default") == 2
+
+
+def summed_twice(x: torch.Tensor) -> torch.Tensor:
+    reduce, wait = _torch.collective("all_reduce"), _torch.collective("wait_tensor")
+    once = wait(reduce(x * 2, "sum", "0"))
+    return wait(reduce(once, "sum", "0")) + 1  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_every_collective_in_place_is_waited_for(name: str) -> None:
+    """Two in one buffer are waited for by its one name; a stage of torch 2.15 drops such a second wait."""
+    with FakeTensorMode():
+        gm = make_fx(summed_twice)(torch.empty(4))
+    under_test = pass_under_test.find(name)
+    replay = Replay(under_test, install.options(under_test, {}), is_inference=True)
+    _, rewritten = replay.run(gm, [torch.zeros(4)])
+    assert str(rewritten.graph).count("wait_tensor.default]") == 2
+    assert str(rewritten.graph).count("all_reduce") >= 2
+    in_place = str(rewritten.graph).count("all_reduce_.default]")
+    assert in_place == (0 if name.endswith("nothing") else 2)
