@@ -148,7 +148,8 @@ def copy_dtype_views(graph: Graph) -> None:
     which that buffer does not have: torch 2.15 refuses to compile it, older ones read beyond the buffer.
     """
     for node in graph.find_nodes(op="call_function", target=_torch.hop("auto_functionalized_v2")):
-        if "only_clone_these_tensors" in node.meta:
+        op = node.args[0] if node.args else None
+        if "only_clone_these_tensors" in node.meta or not is_operator(op):
             continue
         bases: list[Any] = list(node.kwargs["_all_bases"])
         by_storage = {view.base for view in base_views(node) if view.form == "as_strided"}

@@ -180,6 +180,9 @@ def _seal_shared(model: Model, call: hop.Call) -> None:
         owner = keys.get(_torch.storage_key(value.value))
         if owner is not None:
             _seal(call.node, [owner, value.storage])
+            for _, place in model.operands((call.node.args,)):
+                if place.storage is owner:
+                    model.add_read(call.node, place)
         if not call.is_stacked(result):
             _seal_tied_inside(model, call, result, value)
         if model.addressing.has_names and not _is_laid_out(model, call, result, value):
@@ -193,8 +196,10 @@ def _seal_tied_inside(model: Model, call: hop.Call, result: int, value: Place) -
             continue
         _seal(call.node, [value.storage])
         for number in summary.operands_of(result):
-            operands = model.operands(call.value(body.operands[number]))
-            _seal(call.node, [p.storage for _, p in operands])
+            for _, place in model.operands(call.value(body.operands[number])):
+                _seal(call.node, [place.storage])
+                # Whoever reads the result reads the operand, which no subgraph need look at.
+                model.add_read(call.node, place)
 
 
 def _seal(node: Node, storages: list[Storage]) -> None:

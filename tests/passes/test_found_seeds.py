@@ -19,6 +19,8 @@ from pytest_reinplace.passes.strategies import random_graph, replayed
         63839,  # offsets into a result that was laid out like its operand
         54577,  # a copy of an old value for a scatter that names bytes by offsets
         77013,
+        161572,  # an operand that a subgraph hands through unread: whoever reads the result reads it
+        197632,
     ],
 )
 def test_a_graph_that_was_wrong_once_is_right(seed: int) -> None:
@@ -42,6 +44,10 @@ def _choices(text: str) -> list[int]:
         "5 1 0 0 0 30 4 0 0 0 5 6 0 0 1 7 50 2 0 0 0 0 0 0 54 0 0 0 0 2 2 0 0 16 15 0 1 2 0 0 0 0 0 34 15"
         " 0 0 13 0 0 40 16 0 0 0 0 1 3 0 0 0 0 0 16 0 0 0 6 0 3 0 0 35 5 16 41 95 1 3 4 0 2 11 26 10 0 0 0"
         " 80 52 78 0 0 0",
+        # an operand that a subgraph hands through unread: whoever reads the result reads it
+        "0 2 0 0 0 30 0 0 0 30 3 0 0 50 4 24 0 0 0 0 0 0 0 0 6 0 0 0 12 50 0 0 0 19 63 44 0 0 0 3 47 58 0"
+        " 0 0 58 1 53 86 1 8 0 0 0 2 60 3 1 17 21 6 6 18 2 29 86 0 0 0 0 0 0 1 34 69 0 0 0 60 4 21 0 0 0 0"
+        " 0 0 0 2 40 41 84 6 1 34 17 0 0 0 1 96 13 0 0 0 7 89 2 32 98 2 0",
     ],
 )
 def test_a_small_graph_that_was_wrong_once_is_right(choices: str) -> None:

@@ -116,6 +116,30 @@ def test_the_bytes_that_a_branch_reads(row: int) -> None:
     assert report.clones == (["aten::slice_scatter.self"] if row == 0 else [])
 
 
+def hand_on(branch: Any) -> None:
+    """Let a branch return its operand instead of a clone: what tracing never makes, a pass may."""
+    (clone,) = branch.graph.find_nodes(op="call_function", target=torch.ops.aten.clone.default)
+    clone.replace_all_uses_with(clone.args[0])
+    branch.graph.erase_node(clone)
+    branch.recompile()
+
+
+def test_what_is_handed_on_unread_is_read_by_whoever_reads_the_result() -> None:
+    def fn(flag: Tensor, x: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        hidden = x * 2
+        new = torch.slice_scatter(hidden, v.reshape(1, 3), 0, 0, 1)
+        old = hidden.clone()
+        return new + 1, torch.cond(flag, lambda h: h.clone(), lambda h: h.clone(), (old,)) * 3
+
+    gm, inputs = functional(fn, torch.tensor(True), arange(4, 3), arange(3))
+    for branch in (gm.true_graph_0, gm.false_graph_0):
+        hand_on(branch)
+    before = twin(gm)
+    report = reinplace(gm, order="keep")
+    check(before, gm, inputs, also=[False])
+    assert "aten::slice_scatter.self" not in report.reinplaced
+
+
 @pytest.mark.parametrize("hands_on", [False, True])
 def test_a_branch_that_hands_its_operand_on(hands_on: bool) -> None:
     def fn(flag: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -125,12 +149,8 @@ def test_a_branch_that_hands_its_operand_on(hands_on: bool) -> None:
         return hidden, result
 
     gm, inputs = functional(fn, torch.tensor(True), arange(4, 3))
-    if hands_on:  # what tracing never makes, a pass may: the result is the operand itself
-        branch = gm.true_graph_0
-        (clone,) = branch.graph.find_nodes(op="call_function", target=torch.ops.aten.clone.default)
-        clone.replace_all_uses_with(clone.args[0])
-        branch.graph.erase_node(clone)
-        branch.recompile()
+    if hands_on:
+        hand_on(gm.true_graph_0)
     before = twin(gm)
     report = reinplace(gm)
     check(before, gm, inputs, also=[False])

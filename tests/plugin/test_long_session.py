@@ -104,6 +104,8 @@ def started(folder: Path, *args: str) -> Iterator[subprocess.Popen[bytes]]:
         cwd=folder,
         env=own | PLUGINS | {"PYTHONSAFEPATH": "1"},
         start_new_session=True,
+        # A shell that put this run in the background lets it ignore Ctrl-C, which children inherit.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     ) as process:
