@@ -28,6 +28,7 @@ from .snapshot import snapshots
 from .unchanged import STORING, is_moved, is_put_back, is_unchanged
 from .variant import is_stored_by_inductor
 
+_FEW_BUFFERS = 4  # in which the readers of a candidate's bytes may look for that each is tried by itself
 _EXPLAINED = 64  # readers that a refusal looks at: more would not be read by anybody
 _SEEN, _EXPLAINED_LATER = 4096, 4  # fewer, once so many were looked at
 
@@ -81,7 +82,8 @@ def _still_read(decision: Decision, candidate: Candidate) -> Refusal | None:
         return None
     decision.seen += len(hits)
     storages = {r.place.storage for r in hits}
-    culprits = frozenset.intersection(*(_between(decision, candidate, s) for s in storages))
+    cuts = [_between(decision, candidate, s) for s in storages]
+    culprits = frozenset.intersection(*cuts)
     if len(hits) < limit and _spared(decision, candidate, hits, culprits, candidate.node):
         return None
     kept = [r for r in hits if not r.is_exit]
@@ -92,7 +94,8 @@ def _still_read(decision: Decision, candidate: Candidate) -> Refusal | None:
     elif not _is_sure(decision, first.place, candidate.writes):
         reason = Reason.UNKNOWN_OVERLAP
     nodes = tuple(dict.fromkeys(r.node for r in sorted(kept or hits, key=lambda r: r.time)))
-    return Refusal(reason, nodes, culprits)
+    partly = frozenset[int]().union(*cuts) if not culprits and len(cuts) <= _FEW_BUFFERS else frozenset[int]()
+    return Refusal(reason, nodes, culprits, partly)
 
 
 def _spared(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -320,9 +320,11 @@ class Geometry:
             return False
         if x.dense:
             return self.at_most(x.offset, y.offset) and self.at_most(y.offset + y.span, x.offset + x.span)
-        return self._contains_by_axes(x, y)
+        # Axes that make up one of the inner region may be several of the outer one.
+        single = [(n, s) for n, s in zip(inner.sizes, inner.strides, strict=True) if n != 1]
+        return any(self._contains_axes(x, y, axes) for axes in (y.axes, (*single, (inner.itemsize, 1))))
 
-    def _contains_by_axes(self, x: Axes, y: Axes) -> bool:
+    def _contains_axes(self, x: Axes, y: Axes, axes: Iterable[tuple[Size, Size]]) -> bool:
         strides = [s for _, s in x.axes]
         if strides[-1] != 1:
             strides.append(1)
@@ -331,7 +333,7 @@ class Geometry:
             return False
         room = [n for n, _ in x.axes] + [1] * (len(strides) - len(x.axes))
         far = list(steps)
-        for count, stride in y.axes:
+        for count, stride in axes:
             # One step along the inner region may be a step along several axes of the outer one.
             step = self.digits(stride, strides)
             if step is None:

@@ -45,10 +45,9 @@ def best(model: Model) -> Decision:
         budget -= 1
         trial_bans = {**banned, choice: Refusal(Reason.CHEAPER)}
         trial = closed(model, trial_bans)
-        if trial.rank >= decision.rank and budget > 0:
-            # It may be worth it together with what it holds back in its turn.
+        if trial.rank >= decision.rank and budget > 0 and _goes_on(decision, trial, choice):
             further = _next_choice(trial, trial_bans, tried)
-            if further is not None and trial.refused.keys() - decision.refused.keys() - {choice}:
+            if further is not None:
                 tried.add(frozenset({*trial_bans, further}))
                 budget -= 1
                 trial_bans = {**trial_bans, further: Refusal(Reason.CHEAPER)}
@@ -59,6 +58,15 @@ def best(model: Model) -> Decision:
         if trial.rank < least[0].rank:
             least = trial, trial_bans
     return _explained(*least)
+
+
+def _goes_on(decision: Decision, trial: Decision, choice: int) -> bool:
+    """Return whether a choice that costs more by itself may be worth it together with another one.
+
+    It may where it holds something else back, or satisfies only some of those that hold something back.
+    """
+    held = trial.refused.keys() - decision.refused.keys() - {choice}
+    return bool(held) or any(choice in refusal.partly for refusal in decision.refused.values())
 
 
 def laid_out(decision: Decision) -> Decision:
@@ -177,7 +185,8 @@ def _next_choice(decision: Decision, banned: dict[int, Refusal], tried: set[froz
             if culprit not in banned and frozenset({*banned, culprit}) not in tried:
                 return culprit
     helped = [*(s.candidate for s in decision.snapshots), *(i for i, _, _ in decision.copied)]
-    for index in dict.fromkeys((*helped, *decision.staged, *decision.instead)):
+    partly = (i for r in decision.refused.values() for i in sorted(r.partly))
+    for index in dict.fromkeys((*helped, *decision.staged, *decision.instead, *partly)):
         if index not in banned and frozenset({*banned, index}) not in tried:
             return index
     return None

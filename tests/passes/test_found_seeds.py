@@ -71,6 +71,7 @@ def test_a_small_graph_that_was_wrong_once_is_right(choices: str) -> None:
         3626,  # a clone that asks for the strides that its operand has, and was taken for a conversion
         820667,  # a call that writes copies of parts, for the sake of which a returned clone was made
         820015,  # two choices, the first of which costs more by itself
+        842766,  # every second of the rows that a scatter puts back, of columns
         800952,  # an old value that is put somewhere by offsets
     ],
 )
@@ -91,3 +92,12 @@ def test_a_graph_that_was_above_the_optimum_once_is_not(seed: int) -> None:
 def test_what_a_kernel_may_read_is_no_luck(seed: int) -> None:
     verdict = judged(random_graph(seed))
     assert verdict.least == verdict.after
+
+
+def test_readers_in_several_buffers_are_satisfied_one_by_one() -> None:
+    choices = (
+        "0 2 0 0 0 30 0 0 0 0 5 0 0 0 0 3 16 0 0 0 8 1 3 0 0 30 12 0 0 0 1 0 29 0 0 1 4 0 0 1 0 0 1 0 51"
+        " 0 0 0 2 2 16 0 0 3 7 0 0 1 1 0 0 0 16 0 0 0 3 0 0 30 1 0 0 0 6 0 2 0 0 0 0 0 0 0 0 35 0 0 3 0 0"
+    )
+    verdict = judged(replayed(_choices(choices)))
+    assert (verdict.problem, verdict.after) == (None, verdict.least)

@@ -52,6 +52,9 @@ def test_containment_is_found_where_views_make_it() -> None:
     assert geometry.contains(block, Region.of(base[2, 3:5]))
     assert geometry.contains(Region.of(base[:, 1]), Region.of(base[::2, 1]))
     assert not geometry.contains(block, whole)
+    columns = torch.empty(6, 4).t()
+    assert geometry.contains(Region.of(columns[1:]), Region.of(columns[1::2]))
+    assert not geometry.contains(Region.of(columns[1:3]), Region.of(columns[1::2]))
     assert not geometry.contains(block, Region.of(base[2, 3:7]))
 
 
