@@ -170,7 +170,7 @@ def _copied(node: Node, back: set[str]) -> int:
 def _is_padded(node: Node) -> bool:
     """Return whether a view is all that fresh memory was made for, but for some bytes before it."""
     base: Any = node.args[0] if node.target is aten.as_strided.default else None
-    if base is None or base.target is not aten.empty_strided.default:
+    if base is None or base.target is not aten.empty_strided.default or len(base.users) > 1:
         return False
     val = node.meta["val"]
     last = val.storage_offset() + sum((n - 1) * s for n, s in zip(val.size(), val.stride(), strict=True))

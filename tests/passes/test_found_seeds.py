@@ -72,6 +72,7 @@ def test_a_small_graph_that_was_wrong_once_is_right(choices: str) -> None:
         820667,  # a call that writes copies of parts, for the sake of which a returned clone was made
         820015,  # two choices, the first of which costs more by itself
         842766,  # every second of the rows that a scatter puts back, of columns
+        869739,  # a part put at the end of fresh memory, which was counted as a clone
         800952,  # an old value that is put somewhere by offsets
     ],
 )
