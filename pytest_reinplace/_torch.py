@@ -289,7 +289,7 @@ def size_hint(size: Any) -> int:
 
 @contextlib.contextmanager
 def counting_moved_bytes() -> Iterator[Callable[[], int]]:
-    """Let Inductor count what its kernels read and write; yields how many bytes that is since the block began.
+    """Let Inductor count the bytes that its kernels read and write; yields what returns how many by then.
 
     It counts only where somebody listens to the log of its metrics.
     """

@@ -98,8 +98,8 @@ class EntryItem(pytest.Function):
         if settings_of(self.config).measures:
             from .measure import entry_test
 
-            verdict = entry_test.run(self, self.entry, preset, pass_name)
-            backend = verdict.backend
+            backend = self._option("backend", "inductor")
+            verdict = entry_test.run(self, self.entry, preset, pass_name, backend)
         else:
             verdict, backend = self._run(preset, pass_name)
         if verdict.problems():

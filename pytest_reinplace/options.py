@@ -242,7 +242,7 @@ def resolve(config: pytest.Config, environment: Mapping[str, str] = os.environ) 
     settings = _settings(values)
     if typed and settings.compare is None and not settings.measures:
         raise pytest.UsageError(
-            "--reinplace-fail-on: expected --reinplace-compare=PATH or --reinplace-measure with it, got neither"
+            "--reinplace-fail-on: expected --reinplace-compare=PATH or --reinplace-measure with it, got none"
         )
     return settings
 

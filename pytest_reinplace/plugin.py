@@ -202,8 +202,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if settings.updates:
         from .measure import update
 
-        config.stash[_UPDATED] = update.recorded(known, config, settings)
-        if update.failed(config.stash[_UPDATED]) and session.exitstatus == pytest.ExitCode.OK:
+        updated = config.stash[_UPDATED] = update.recorded(known, config, settings)
+        if update.failed(updated) and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
     if _OLD in config.stash:
         from . import comparison_gate

@@ -20,7 +20,7 @@ class Record:
         nodeid: its id.
         outcome: ``"passed"``, ``"failed"`` or ``"skipped"``.
         graphs: one mapping per compiled graph, as ``CapturedGraph.to_dict`` gives it, with its ``picture``.
-        measured: what was measured, as ``measure.result.Result.to_dict`` gives it; ``None`` where nothing was.
+        measured: what was measured, as ``Result.to_dict`` gives it; ``None`` where nothing was.
     """
 
     nodeid: str

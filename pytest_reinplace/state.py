@@ -40,7 +40,7 @@ class State:
             torch.cuda.set_rng_state(self._random_on_gpu)
 
     def forget_unchanged(self) -> None:
-        """Keep only storages that hold something else by now: no later call changes more than one call does."""
+        """Keep only what holds something else by now: no later call changes more than one call does."""
         self._saved = [(now, then) for now, then in self._saved if not _is_same(now, then)]
 
 

@@ -92,7 +92,7 @@ def figures_of(side: Side) -> dict[str, int]:
     return {**side.exact, **runtime}
 
 
-def recorded(old: Baselines, new: Measurement) -> dict[str, dict[str, int]]:
+def recorded(old: Baselines, new: Measurement) -> dict[str, Mapping[str, int]]:
     """Return an entry's figures with those of a new measurement; a pass not measured now keeps its own."""
     before = old.entries.get(new.entry, {})
     return {**before, **{name: figures_of(side) for name, side in new.sides.items()}}

@@ -24,12 +24,15 @@ class Replay:
 
     def __init__(self) -> None:
         self.times: list[float] = []
+        self._next = 0
         self._now = 0.0
         self._is_running = False
 
     def __call__(self) -> float:
+        """Return the time, in seconds."""
         if self._is_running:
-            self._now += self.times.pop(0)
+            self._now += self.times[self._next]
+            self._next += 1
         self._is_running = not self._is_running
         return self._now
 
@@ -66,9 +69,8 @@ _MAX_TIME, _MIN_ROUNDS = 1.0, 5
 
 def report(item: pytest.Item, found: Measurement) -> None:
     """Hand the times of the pass under test to pytest-benchmark, all other figures as ``extra_info``."""
-    fixture: Any = getattr(item, "funcargs", {}).get(FIXTURE)
-    replay, times = item.stash.get(_REPLAY, None), list(found.tested.times)
-    if fixture is None or replay is None:
+    fixture = _fixture(item)
+    if fixture is None:
         return
     fixture.extra_info.update(
         {
@@ -76,6 +78,19 @@ def report(item: pytest.Item, found: Measurement) -> None:
             for side in found.sides.values()
         }
     )
-    if times:
-        replay.times = times
-        fixture.pedantic(lambda: None, rounds=len(times), iterations=1)
+    replay = item.stash[_REPLAY]
+    replay.times = list(found.tested.times)
+    if replay.times:
+        fixture.pedantic(lambda: None, rounds=len(replay.times), iterations=1)
+
+
+def withdraw(item: pytest.Item) -> None:
+    """Tell pytest-benchmark that nothing was measured; it would warn of a benchmark that forgot to run."""
+    fixture = _fixture(item)
+    if fixture is not None and not item.stash[_REPLAY].times:
+        fixture.disabled = True
+        fixture.pedantic(lambda: None)
+
+
+def _fixture(item: pytest.Item) -> Any:
+    return getattr(item, "funcargs", {}).get(FIXTURE) if _REPLAY in item.stash else None

@@ -36,7 +36,7 @@ def _on_cuda(call: Call, calls: int) -> float:
         call()
     end.record()
     end.synchronize()
-    return start.elapsed_time(end) / 1e3 / calls
+    return float(start.elapsed_time(end)) / 1e3 / calls
 
 
 def calls_for(one: float) -> int:

@@ -17,7 +17,7 @@ from .. import device, progress, verification
 from ..item_capture import MEASURED, attach, settings_of
 from ..limit import exact
 from . import baseline, gate
-from .benchmark import effort, report
+from .benchmark import effort, report, withdraw
 from .figures import Measurement, Side
 from .result import Result
 from .sides import Measured, OutOfMemory, measured
@@ -32,26 +32,33 @@ class GateFailure(Exception):
     """An entry costs more than it may. The message is the verdict, a line for each figure."""
 
 
-def run(item: pytest.Item, entry: Entry, preset: Preset, pass_name: str) -> EntryVerdict:
+def run(item: pytest.Item, entry: Entry, preset: Preset, pass_name: str, backend: str) -> EntryVerdict:
     """Measure an entry and hold it against what it may cost; returns the verdict on what it computes.
 
     Raises:
         GateFailure: a figure is over its limit, a device is out of memory, or a file of baselines is wrong.
     """
-    settings, slug = settings_of(item.config), device.of(preset.device)["slug"]
+    settings, slug = settings_of(item.config), _slug(preset.device, backend)
     folder = folder_of(entry, settings)
     known = _known(item, folder, slug, settings)
     root = item.config.rootpath
 
     def figures(sides: Mapping[str, Side]) -> Measurement:
-        where = {"folder": os.path.relpath(folder, root), "source": os.path.relpath(entry.path, root)}
-        return Measurement(entry.name, **where, device=slug, pass_name=pass_name, sides=sides)
+        return Measurement(
+            entry=entry.name,
+            folder=os.path.relpath(folder, root),
+            source=os.path.relpath(entry.path, root),
+            device=slug,
+            pass_name=pass_name,
+            sides=sides,
+        )
 
-    with _exclusive(preset.device), _in_words():
+    with _in_words(item), _exclusive(preset.device):
         benching = measured(
             entry,
             preset,
             pass_name,
+            backend,
             root,
             effort=effort(item.config),
             progress=progress.of(item.config),
@@ -66,9 +73,15 @@ def run(item: pytest.Item, entry: Entry, preset: Preset, pass_name: str) -> Entr
     result = Result(first, ruling, not verdict.problems())
     _hand_on(item, verdict, result)
     if result.is_right and ruling.excesses:
-        verification.judge(item, verdict.graphs, f"pass {pass_name}, backend inductor")
+        verification.judge(item, verdict.graphs, f"pass {pass_name}, backend {backend}")
         raise GateFailure(_text(result))
     return verdict
+
+
+def _slug(kind: str, backend: str) -> str:
+    """Return which file of baselines is meant: graphs run node by node hold other bytes than kernels do."""
+    slug: str = device.of(kind)["slug"]
+    return slug if backend == "inductor" else f"{slug}-{backend}"
 
 
 def folder_of(entry: Entry, settings: Settings) -> Path:
@@ -83,6 +96,7 @@ def _known(item: pytest.Item, folder: Path, slug: str, settings: Settings) -> ba
         try:
             return baseline.load(path)
         except baseline.BaselineError as error:
+            withdraw(item)
             raise GateFailure(str(error)) from None
     if not settings.updates and settings.against is None and any(folder.glob("*.yaml")):
         where = os.path.relpath(item.path, item.config.invocation_params.dir)
@@ -122,6 +136,7 @@ def _hand_on(item: pytest.Item, verdict: EntryVerdict, result: Result) -> None:
             item.user_properties.append((f"reinplace_{metric}", figure))
     item.user_properties.append((MEASURED, json.dumps(result.to_dict(), sort_keys=True)))
     report(item, result.measurement)
+    withdraw(item)
 
 
 def _text(result: Result) -> str:
@@ -131,12 +146,16 @@ def _text(result: Result) -> str:
 
 
 @contextlib.contextmanager
-def _in_words() -> Iterator[None]:
+def _in_words(item: pytest.Item) -> Iterator[None]:
     """Say in words what ends one entry; the others go on."""
     try:
         yield
     except OutOfMemory as error:
+        withdraw(item)
         raise GateFailure(f"out of memory: {error}; choose smaller args for this device") from None
+    except BaseException:
+        withdraw(item)
+        raise
 
 
 @contextlib.contextmanager

@@ -126,7 +126,7 @@ def _confirmed(
 
 
 def _stale(old: Mapping[str, int], measurement: Measurement) -> Iterator[str]:
-    """Yield which figures are better than recorded: unless they are recorded anew, they may get worse again."""
+    """Yield which figures are better than recorded: until they are recorded, they may get worse again."""
     now = measurement.tested.exact
     better = [metric for metric in old if metric in now and now[metric] < old[metric]]
     if better:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import gc
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -69,6 +70,7 @@ def measured(
     entry: Entry,
     preset: Preset,
     pass_name: str,
+    backend: str,
     rootdir: Path,
     *,
     effort: Effort = Effort(),
@@ -82,6 +84,7 @@ def measured(
         entry: the entry.
         preset: the preset of it to run.
         pass_name: the pass under test.
+        backend: ``"inductor"``; ``"graph"`` runs graphs node by node, whose times say little.
         rootdir: where builders are looked for, too.
         effort: how long to measure.
         progress: is told what is compiled and measured.
@@ -99,7 +102,7 @@ def measured(
     bench = None
     try:
         with importable(entry.path.parent, rootdir), triton_cpu.working():
-            bench = _Bench(entry, preset, progress or Progress())
+            bench = _Bench(entry, preset, backend, progress or Progress())
             for name in dict.fromkeys((STOCK, pass_name)):
                 is_last = name == pass_name
                 bench.compile(name, pictured=pictured and is_last, verified=verified and is_last)
@@ -117,10 +120,10 @@ def measured(
 class _Bench:
     """A program with all its compiled forms."""
 
-    def __init__(self, entry: Entry, preset: Preset, progress: Progress) -> None:
+    def __init__(self, entry: Entry, preset: Preset, backend: str, progress: Progress) -> None:
         import torch
 
-        self._entry, self._preset, self._progress = entry, preset, progress
+        self._entry, self._preset, self._backend, self._progress = entry, preset, backend, progress
         self._pair: Twin = twin(build(entry, preset))
         program = self._pair.program
         originals = (tensor for _, tensor, _ in self._pair.tensors)
@@ -135,7 +138,7 @@ class _Bench:
         entry, program = self._entry, self._pair.program
         self._state.restore()
         capturing = Capture(
-            name, "inductor", progress=self._progress, pictured=pictured, verified=verified, forgets=False
+            name, self._backend, progress=self._progress, pictured=pictured, verified=verified, forgets=False
         )
         with configured(entry), capturing as capture, _torch.counting_moved_bytes() as moved:
             fast = call.compiled(
@@ -162,7 +165,7 @@ class _Bench:
     def _judge(self, name: str, graphs: tuple[CapturedGraph, ...], result: object) -> None:
         assert self._eager is not None
         found = tuple(differences(self._eager, self._pair.after_compiled(result), self._preset.tolerance))
-        self._verdicts[name] = EntryVerdict(self._entry, self._preset, name, "inductor", graphs, found)
+        self._verdicts[name] = EntryVerdict(self._entry, self._preset, name, self._backend, graphs, found)
 
     def measured(self, effort: Effort) -> Measured:
         """Take peaks and times of all sides."""
@@ -178,7 +181,7 @@ class _Bench:
             sides = {name: Side(name, times=(), **facts) for name, facts in self._facts.items()}
             return Measured((*self._verdicts.values(),), sides, 0, lambda: sides, None)
         calls, rounds = self._size(effort)
-        again = lambda: self._timed(calls, rounds)  # noqa: E731
+        again = functools.partial(self._timed, calls, rounds)
         return Measured((*self._verdicts.values(),), again(), calls, again, bandwidth.of_copy(device))
 
     def _size(self, effort: Effort) -> tuple[int, int]:
@@ -195,13 +198,14 @@ class _Bench:
         import torch
 
         device = self._preset.device
-        with self._progress.measuring(rounds) as at, torch.compiler.set_stance("fail_on_recompile"):
+        fixed: Any = torch.compiler.set_stance
+        with self._progress.measuring(rounds) as at, fixed("fail_on_recompile"):
             times = clock.interleaved(self._calls, device, calls, rounds, self._state.restore, at)
         return {name: Side(name, times=times[name], **facts) for name, facts in self._facts.items()}
 
 
 def _apart(name: str) -> dict[str, Any] | None:
-    """Return the options that a pass needs anyway: by them Dynamo keeps what it compiles for two passes apart.
+    """Return the options that a pass needs anyway: by them Dynamo keeps apart what two passes compile.
 
     Without, frames behind a graph break would be compiled for the first pass and called by both.
     """
