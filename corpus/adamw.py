@@ -1,4 +1,4 @@
-"""The end of a training step: embedding gradients accumulated, then ``torch.optim.AdamW(foreach=True)``."""
+"""The end of a training step: embedding gradients accumulated, then ``torch.optim.AdamW``."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pytest_reinplace import Program
 class Training:
     """Parameters with gradients, and their optimizer; the first parameter is the embedding."""
 
-    def __init__(self, parameters: list[torch.nn.Parameter]) -> None:
+    def __init__(self, parameters: list[torch.nn.Parameter], foreach: bool) -> None:
         self.parameters = parameters
         self.optimizer: torch.optim.AdamW = torch.optim.AdamW(
-            parameters, lr=1e-3, weight_decay=0.1, foreach=True, capturable=parameters[0].is_cuda
+            parameters, lr=1e-3, weight_decay=0.1, foreach=foreach, capturable=parameters[0].is_cuda
         )
 
     def step(self, tokens: torch.Tensor, gradients: torch.Tensor) -> None:
@@ -24,7 +24,16 @@ class Training:
         self.optimizer.step()
 
 
-def step(device: str, *, layers: int, hidden: int, intermediate: int, vocab: int, tokens: int) -> Program:
+def step(
+    device: str,
+    *,
+    layers: int,
+    hidden: int,
+    intermediate: int,
+    vocab: int,
+    tokens: int,
+    foreach: bool = True,
+) -> Program:
     """Return an update of an embedding and ``layers`` layers, after one that made the moments."""
     torch.manual_seed(0)
     layer = [
@@ -39,7 +48,7 @@ def step(device: str, *, layers: int, hidden: int, intermediate: int, vocab: int
         parameters = [torch.nn.Parameter(torch.randn(shape)) for shape in shapes]
         for parameter in parameters:
             parameter.grad = torch.randn_like(parameter)
-        training = Training(parameters)
+        training = Training(parameters, foreach)
         batch = torch.randint(0, vocab, (tokens,)), torch.randn(tokens, hidden)
     training.step(*batch)
     return Program(training.step, batch)

@@ -16,6 +16,7 @@ from torch.fx import Node
 from .decision import Decision
 from .place import Storage
 from .region import Region
+from .relayout import REGROUPING
 from .schema import is_operator, schema_of
 from .variant import is_stored_by_inductor
 
@@ -69,7 +70,9 @@ def _reads_elsewhere(
 ) -> bool:
     """Return whether what ``node`` is given was computed from the bytes it writes.
 
-    For a store that Inductor lowers, the same elements, read elementwise, do no harm.
+    For a store that Inductor lowers, the same elements, read elementwise, do no harm. Elements are counted
+    row by row: values may be regrouped in between. No operator on the way makes fewer elements of more, so
+    where as many are stored as were read, each was made of the one in its place.
     """
     model = decision.model
     for reader, elementwise in _computed_from(node, stored):
@@ -79,7 +82,8 @@ def _reads_elsewhere(
             for region in written:
                 if model.geometry.overlap(read.place.region, region) is False:
                     continue
-                if not (is_lowered and elementwise and model.geometry.same(read.place.region, region)):
+                same = elementwise and model.geometry.same_in_order(read.place.region, region)
+                if not (is_lowered and same):
                     return True
     return False
 
@@ -98,7 +102,8 @@ def _computed_from(node: Node, stored: set[Node]) -> Iterator[tuple[Node, bool]]
         schema = schema_of(current.target)
         if not schema.name.startswith(("aten::", "prims::")):
             continue  # a kernel of its own: its result is in memory before the write begins
-        elementwise = elementwise and torch.Tag.pointwise in current.target.tags  # type: ignore[union-attr]
+        pointwise = torch.Tag.pointwise in current.target.tags  # type: ignore[union-attr]
+        elementwise = elementwise and (pointwise or schema.name in REGROUPING)
         if current in seen and (elementwise or not seen[current]):
             continue
         seen[current] = elementwise

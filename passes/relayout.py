@@ -22,7 +22,7 @@ from .schema import argument, is_operator, schema_of, tensors
 if TYPE_CHECKING:
     from .model import Model
 
-_REGROUPING = frozenset({"aten::view", "aten::reshape", "aten::_unsafe_view", "aten::flatten"})
+REGROUPING = frozenset({"aten::view", "aten::reshape", "aten::_unsafe_view", "aten::flatten"})
 # These name bytes by strides of their own, so another layout means other elements to them.
 _BY_STRIDES = frozenset(
     f"{space}::{name}"
@@ -192,7 +192,7 @@ def _agrees(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
     if schema.meta_only and not _same_numbers(model, result, user.meta.get("val")):
         return False
     new, old = list(tensors(result)), list(tensors(user.meta.get("val")))
-    if len(old) != len(new) or (schema.name in _REGROUPING and not _keeps_bytes(model, laid, user, new[0])):
+    if len(old) != len(new) or (schema.name in REGROUPING and not _keeps_bytes(model, laid, user, new[0])):
         return False
     if schema.view:
         was = [_torch.storage_key(t) in _keys(user) for t in old]

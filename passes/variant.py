@@ -34,6 +34,13 @@ _IGNORING = frozenset(
 )
 
 
+# Functional operators whose in-place form has another name, or another overload.
+_RENAMED = {
+    "aten::normal_functional.default": ("normal_", "default"),
+    "aten::bernoulli.p": ("bernoulli_", "float"),
+}
+
+
 @functools.cache
 def in_place_form(op: Any) -> Any:
     """Return the in-place overload of a functional operator that is worth using, or ``None``."""
@@ -41,10 +48,11 @@ def in_place_form(op: Any) -> Any:
     namespace, _, name = schema.name.partition("::")
     if namespace not in _NAMESPACES or schema.mutable or len(schema.returns) != 1 or schema.view:
         return None
-    packet = getattr(getattr(torch.ops, namespace), f"{name}_", None)
-    if packet is None or op._overloadname not in packet.overloads():
+    written, overload = _RENAMED.get(f"{schema.name}.{op._overloadname}", (f"{name}_", op._overloadname))
+    packet = getattr(getattr(torch.ops, namespace), written, None)
+    if packet is None or overload not in packet.overloads():
         return None
-    form = getattr(packet, op._overloadname)
+    form = getattr(packet, overload)
     if not _is_form_of(schema_of(form), schema) or torch.Tag.inplace_view in form.tags:
         return None
     return form if _is_kernel(op, form) else None

@@ -130,12 +130,16 @@ def _way(value: Node, target: Node) -> tuple[str, ...]:
         if value is target:
             return tuple(via)
         call, slot = maker_of(value) or (value, "self")
-        if maker_of(value) is None and op_of(call) not in _MADE and family(call) != "index_put":
+        if maker_of(value) is None and not (_makes_version(call) or operators.is_drawing(call)):
             return ()
         via.append(call.name)
         value = operators.operand(call, slot)
         if not operators.is_node(value):
             return ()
+
+
+def _makes_version(call: Node) -> bool:
+    return op_of(call) in _MADE or family(call) == "index_put"
 
 
 __all__ = ["Before", "Epilogue"]

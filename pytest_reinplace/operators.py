@@ -39,6 +39,13 @@ def family(node: Any) -> str:
     return name.removeprefix("_unsafe_").rstrip("_") if colons else ""
 
 
+def is_drawing(node: Node) -> bool:
+    """Return whether a call draws random numbers, which is a kernel of its own where it stays an operator."""
+    import torch
+
+    return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
+
+
 def _arguments(target: Any) -> list[Any]:
     schema = getattr(target, "_schema", None)
     return list(schema.arguments) if schema is not None else []

@@ -70,7 +70,9 @@ WRITERS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "masked_scatter": lambda b, v, rows, index: aten.masked_scatter.default(b, b > 3, b.neg()),
     "put": lambda b, v, rows, index: aten.put.default(b, rows, v[0, :2]),
     "uniform": lambda b, v, rows, index: aten.uniform.default(b),
-    "normal": lambda b, v, rows, index: aten.exponential.default(b),
+    "exponential": lambda b, v, rows, index: aten.exponential.default(b),
+    "normal": lambda b, v, rows, index: aten.normal_functional.default(b, 1.0, 2.0),
+    "bernoulli": lambda b, v, rows, index: aten.bernoulli.p(b, 0.3),
 }
 
 

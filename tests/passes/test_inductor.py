@@ -154,12 +154,20 @@ def shifted_after_a_write(x: torch.Tensor) -> None:
     x[1:4] = x[0:3] + 1
 
 
+def transposed_in_a_flat_buffer(x: torch.Tensor) -> None:
+    flat = x.view(-1)
+    flat[:4] += 1
+    flat[4:20] += flat[4:20].view(4, 4).t().reshape(-1)
+
+
 def stored_through_another_dtype(x: torch.Tensor) -> torch.Tensor:
     x.view(torch.int32)[0, 0] = 16256
     return x * 1
 
 
-@pytest.mark.parametrize("program", [shifted_after_a_write, stored_through_another_dtype])
+@pytest.mark.parametrize(
+    "program", [shifted_after_a_write, transposed_in_a_flat_buffer, stored_through_another_dtype]
+)
 def test_writes_that_inductor_would_misorder_or_convert(empty_cache: None, program: Any) -> None:
     x, expected = arange(4, 6), arange(4, 6)
     first = program(expected)
@@ -182,6 +190,22 @@ def test_writes_in_order_are_not_held_back(empty_cache: None) -> None:
     reports: list[Report] = []
     compiled(reports, program, x, arange(2, 6))
     assert torch.equal(x, expected) and reports[0].clones == []
+
+
+def test_parts_of_a_flat_buffer_are_regrouped_and_written(empty_cache: None) -> None:
+    """A gradient added to its place in a flat buffer is computed in its own shape, in the same order."""
+
+    def program(flat: torch.Tensor, x: torch.Tensor, y: torch.Tensor) -> None:
+        flat[:6].view_as(x).add_(x)
+        flat[6:14].view_as(y).add_(y.relu())
+        flat[:6].view_as(x).mul_(2).add_(x)
+
+    x, y = arange(2, 3), arange(2, 2, 2)
+    flat, expected = arange(16), arange(16)
+    program(expected, x, y)
+    reports: list[Report] = []
+    compiled(reports, program, flat, x, y)
+    assert torch.equal(flat, expected) and reports[0].clones == []
 
 
 def test_a_nested_region_that_writes_is_left_to_inductor(empty_cache: None) -> None:

@@ -194,6 +194,27 @@ def test_a_copy_back_counts_while_it_moves_bytes() -> None:
     assert decided(judged(functional_of(add_in_place), in_place)) == [("aten::index_put.self", True)]
 
 
+def drawn(x: torch.Tensor) -> torch.Tensor:
+    new = aten.uniform.default(x)
+    x.copy_(new)
+    return new + 1
+
+
+def computed(x: torch.Tensor) -> torch.Tensor:
+    new = aten.add.Tensor(x, 1)
+    x.copy_(new)
+    return new + 1
+
+
+@pytest.mark.parametrize(("program", "clones"), [(drawn, ["aten::copy_.self"]), (computed, [])])
+def test_drawn_numbers_are_copied_back_and_computed_ones_stored(
+    program: Callable[..., Any], clones: list[str]
+) -> None:
+    gm = make_fx(program)(torch.zeros(4))
+    assert judged(gm, nothing).report.clones == clones
+    assert judged(gm, reinplace).report.clones == []
+
+
 def test_a_copy_that_starts_empty_is_a_copy() -> None:
     def empty_and_copy(gm: torch.fx.GraphModule) -> None:
         aten = torch.ops.aten
