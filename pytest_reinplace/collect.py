@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from . import progress, verification
+from . import device, progress, verification
 from .entry import SUFFIX, Entry, EntryError, Preset, load
 from .item_capture import NO_DEVICE, OWN, attach, settings_of
 
@@ -134,6 +134,8 @@ class EntryItem(pytest.Function):
         has_gpu = torch.cuda.is_available()
         if self.device == "cuda" and not has_gpu:
             pytest.skip(NO_DEVICE)
+        if has_gpu:
+            device.pin(self.config)
         launches = "triton" in self.entry.requires and "cuda" in self.entry.presets
         return "cuda" if launches and has_gpu else self.device
 

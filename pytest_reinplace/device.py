@@ -42,6 +42,16 @@ def of(kind: str) -> dict[str, Any]:
     return {"type": "cuda", "name": name, "slug": slug(f"cuda sm{major}{minor} {model}".replace(" ", "-"))}
 
 
+def pin(config: pytest.Config) -> None:
+    """Let a worker of pytest-xdist have a GPU to itself, as far as there are enough: its number's own."""
+    import torch
+
+    worker = getattr(config, "workerinput", {}).get("workerid", "")
+    number, count = worker.removeprefix("gw"), torch.cuda.device_count()
+    if number.isdecimal() and count:
+        torch.cuda.set_device(int(number) % count)
+
+
 def slug(name: str) -> str:
     """Return a device's name as part of a file's name: ``"NVIDIA H200"`` is ``"nvidia-h200"``."""
     return re.sub(r"[^a-z0-9_.]+", "-", name.lower())[:_LONGEST].strip("-.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import json
 import os
 import tempfile
@@ -53,7 +54,7 @@ def run(item: pytest.Item, entry: Entry, preset: Preset, pass_name: str, backend
             sides=sides,
         )
 
-    with _in_words(item), _exclusive(preset.device):
+    with _in_words(item):
         benching = measured(
             entry,
             preset,
@@ -61,6 +62,7 @@ def run(item: pytest.Item, entry: Entry, preset: Preset, pass_name: str, backend
             backend,
             root,
             effort=effort(item.config),
+            alone=functools.partial(_exclusive, preset.device),
             progress=progress.of(item.config),
             pictured=settings.pictured,
             verified=settings.verify,

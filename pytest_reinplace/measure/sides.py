@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from ..captured import CapturedGraph
     from ..entry import Entry, Preset
 
+Alone = Callable[[], contextlib.AbstractContextManager[None]]
+
 _WARM = 2
 _ROUNDS = (15, 51)
 
@@ -74,6 +76,7 @@ def measured(
     rootdir: Path,
     *,
     effort: Effort = Effort(),
+    alone: Alone = contextlib.nullcontext,
     progress: Progress | None = None,
     pictured: bool = False,
     verified: bool = False,
@@ -87,6 +90,7 @@ def measured(
         backend: ``"inductor"``; ``"graph"`` runs graphs node by node, whose times say little.
         rootdir: where builders are looked for, too.
         effort: how long to measure.
+        alone: makes the block inside which nobody else measures on the device; compiling is outside of it.
         progress: is told what is compiled and measured.
         pictured: whether the graphs of the pass under test are drawn.
         verified: whether these are checked against the contract.
@@ -102,7 +106,7 @@ def measured(
     bench = None
     try:
         with importable(entry.path.parent, rootdir), triton_cpu.working():
-            bench = _Bench(entry, preset, backend, progress or Progress())
+            bench = _Bench(entry, preset, backend, progress or Progress(), alone)
             for name in dict.fromkeys((STOCK, pass_name)):
                 is_last = name == pass_name
                 bench.compile(name, pictured=pictured and is_last, verified=verified and is_last)
@@ -120,10 +124,11 @@ def measured(
 class _Bench:
     """A program with all its compiled forms."""
 
-    def __init__(self, entry: Entry, preset: Preset, backend: str, progress: Progress) -> None:
+    def __init__(self, entry: Entry, preset: Preset, backend: str, progress: Progress, alone: Alone) -> None:
         import torch
 
         self._entry, self._preset, self._backend, self._progress = entry, preset, backend, progress
+        self._alone = alone
         self._pair: Twin = twin(build(entry, preset))
         program = self._pair.program
         originals = (tensor for _, tensor, _ in self._pair.tensors)
@@ -174,13 +179,16 @@ class _Bench:
         self._pair = Twin(program, program, ())  # the eager copy has done its work
         self._state.forget_unchanged()
         device = self._preset.device
-        for name, one in self._calls.items():
-            self._state.restore()
-            self._facts[name]["peak_bytes"] = peak.measured(one, device)[1]
+        with self._alone():
+            for name, one in self._calls.items():
+                self._state.restore()
+                self._facts[name]["peak_bytes"] = peak.measured(one, device)[1]
         if not effort.seconds:
             sides = {name: Side(name, times=(), **facts) for name, facts in self._facts.items()}
             return Measured((*self._verdicts.values(),), sides, 0, lambda: sides, None)
-        calls, rounds = self._size(effort)
+        with self._alone():
+            calls, rounds = self._size(effort)
+            bandwidth.of_copy(device)
         again = functools.partial(self._timed, calls, rounds)
         return Measured((*self._verdicts.values(),), again(), calls, again, bandwidth.of_copy(device))
 
@@ -199,7 +207,7 @@ class _Bench:
 
         device = self._preset.device
         fixed: Any = torch.compiler.set_stance
-        with self._progress.measuring(rounds) as at, fixed("fail_on_recompile"):
+        with self._alone(), self._progress.measuring(rounds) as at, fixed("fail_on_recompile"):
             times = clock.interleaved(self._calls, device, calls, rounds, self._state.restore, at)
         return {name: Side(name, times=times[name], **facts) for name, facts in self._facts.items()}
 
