@@ -142,6 +142,19 @@ def is_lowered(op: Any) -> bool:
     return op in private("torch._inductor.lowering", "lowerings")
 
 
+def call_kernel_of(op: Any) -> None:
+    """Let Inductor call an operator's own kernel, on tensors as the graph lays them out."""
+    names = "make_fallback", "constrain_to_fx_strides"
+    make, strides = (private("torch._inductor.lowering", name) for name in names)
+    if not is_lowered(op):
+        make(op, layout_constraint=strides, warn=False, override_decomp=True)
+
+
+def is_lowered_as_list(op: Any) -> bool:
+    """Return whether Inductor computes an operator over lists itself, in one kernel with others like it."""
+    return op in private("torch._inductor.lowering", "foreach_ops")
+
+
 def is_fallback(op: Any) -> bool:
     """Return whether Inductor's lowering of an operator calls the operator's own kernel."""
     lowering = private("torch._inductor.lowering", "lowerings").get(op)

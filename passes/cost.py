@@ -1,4 +1,4 @@
-"""The cost rule: which view scatters are better computed than written in place.
+"""The cost rule: which view scatters and lists are better computed than written in place.
 
 Inductor computes a view scatter element by element, in one kernel with what makes its operand or with what
 uses its result. Written in place it is a store of its own, into an operand that must be in memory. So for
@@ -14,10 +14,15 @@ both versions of a buffer, or copies it.
 (b) the result has one, and together few enough bytes are read that Inductor does not put the value into
 memory after all. ``policy="speed"`` computes wherever the operand or the result need not be in memory,
 which is where Inductor itself does: a value may then be computed several times, or held twice.
+
+Operators over lists, as optimizers call them one behind the other, are computed in one kernel where nothing
+else looks at what is between them: ``p * a + b`` reads and writes each tensor once, in place twice.
 """
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import torch
@@ -44,7 +49,35 @@ def fused(model: Model, options: Options) -> frozenset[int]:
         return frozenset()  # each node is run by itself
     rule = _Rule(model, options.policy == "speed")
     scatters = (c for c in model.candidates if c.kind is Kind.SCATTER)
-    return frozenset(c.index for c in scatters if rule.is_known_computed(c.node))
+    computed = {c.index for c in scatters if rule.is_known_computed(c.node)}
+    return frozenset(computed | {c.index for c in _of_lists(model)})
+
+
+def _of_lists(model: Model) -> Iterator[Candidate]:
+    """Yield the elements of lists that are computed in one kernel with what uses or makes them.
+
+    Inductor puts what an operator over lists computes into memory unless only such operators use it. Written
+    in place it is a kernel of its own; so are what it would be given in place, where that is not in memory.
+    """
+    unstored: set[Node] = set()
+    for candidate in model.candidates:  # in graph order
+        node = candidate.node
+        if candidate.kind is not Kind.IN_PLACE or not _is_list(node):
+            continue
+        if node not in unstored and all(map(_is_list, _users_of_elements(node))):
+            unstored.add(node)
+        makers = (a.args[0] for a in node.args[0] if isinstance(a, Node) and a.target is operator.getitem)  # type: ignore[union-attr]
+        if node in unstored or not unstored.isdisjoint(makers):  # type: ignore[arg-type]
+            yield candidate
+
+
+def _is_list(node: Node) -> bool:
+    return node.op == "call_function" and _torch.is_lowered_as_list(node.target)
+
+
+def _users_of_elements(node: Node) -> Iterator[Node]:
+    for element in node.users:
+        yield from element.users if element.target is operator.getitem else (element,)
 
 
 class _Rule:

@@ -95,6 +95,7 @@ class ReinplacePass(CustomGraphPass):
             return Report()  # nothing is written in place, and the graph may be none
         copy_dtype_views(graph)
         clone_all(graph)
+        call_kernels(graph)
         realize(graph)
         return report
 
@@ -111,6 +112,17 @@ class ReinplacePass(CustomGraphPass):
         """
         chosen = (self.name, self.policy, self.order)
         return ("pytest-reinplace", *chosen, _fingerprint(), *registry.fingerprint())
+
+
+def call_kernels(graph: Graph) -> None:
+    """Let Inductor call the kernels of operators that write in place where it knows nothing better.
+
+    By itself it refuses those that it also has a decomposition of (``index_add_``), and in a backward graph
+    gives the others contiguous copies: what is written into a copy is lost.
+    """
+    for op in {node.target for node in graph.nodes if node.op == "call_function"}:
+        if isinstance(op, torch._ops.OpOverload) and op.namespace == "aten" and schema_of(op).mutable:
+            _torch.call_kernel_of(op)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

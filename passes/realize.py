@@ -87,7 +87,8 @@ def _is_late(
     """
     if roots[node] is not node or not _is_computed_where_used(node):
         return False
-    sources = [roots.get(n, n) for n in node.all_input_nodes]
+    made_by = node.args[0] if _is_element(node) else node
+    sources = [roots.get(n, n) for n in made_by.all_input_nodes]  # type: ignore[union-attr]
     found = {r for source in sources for r in (source, *reads.get(source, ()))}
     read = frozenset(r for r in found if r in times)
     if not read or _is_stored_output(node):
@@ -125,6 +126,8 @@ def _users(node: Node) -> list[Node]:
 def _is_computed_where_used(node: Node) -> bool:
     """Return whether Inductor may put off computing a node."""
     val: Any = node.meta.get("val")
+    if _is_element(node):
+        return isinstance(val, torch.Tensor) and not _is_stored_element(node, val)
     if node.op != "call_function" or not is_operator(node.target) or not isinstance(val, torch.Tensor):
         return False
     if not _torch.is_lowered(node.target) or _torch.is_fallback(node.target) or val.is_complex():
@@ -137,6 +140,24 @@ def _is_computed_where_used(node: Node) -> bool:
     if is_pointwise or not all(isinstance(s, int) for s in [val.numel(), *sizes]):
         return True
     return max(sizes, default=0) < _REDUCED * val.numel()
+
+
+def _is_element(node: Node) -> bool:
+    """Return whether a value is one of those that an operator over lists computes."""
+    made_by = node.args[0] if node.target is operator.getitem else None
+    return isinstance(made_by, Node) and _is_list(made_by)
+
+
+def _is_list(node: Node) -> bool:
+    return node.op == "call_function" and _torch.is_lowered_as_list(node.target)
+
+
+def _is_stored_element(node: Node, val: torch.Tensor) -> bool:
+    """Return whether a kernel for lists, which only GPUs have, stores an element: others use some of them."""
+    elements = list(node.args[0].users)  # type: ignore[union-attr]
+    others = any(not _is_list(user) for element in elements for user in element.users)
+    static = all(isinstance(size, int) for element in elements for size in element.meta["val"].shape)
+    return others and static and val.is_cuda
 
 
 def _store(emitter: Emitter, node: Node) -> None:

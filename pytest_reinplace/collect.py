@@ -95,6 +95,8 @@ class EntryItem(pytest.Function):
         """Run the entry; it is skipped where a package, its preset or the device is missing."""
         preset = self.entry.presets[self._device()]
         pass_name = self._option("pass", "exact")
+        if pass_name in preset.unrunnable:
+            pytest.skip(f"not run with pass {pass_name}: {preset.unrunnable[pass_name]}")
         if settings_of(self.config).measures:
             from .measure import entry_test
 

@@ -30,8 +30,9 @@ _OPTIONAL = (
     "source",
     "tags",
     "tolerance",
+    "unrunnable",
 )
-_PRESET = ("args", "backend", "clones", "tolerance")
+_PRESET = ("args", "backend", "clones", "tolerance", "unrunnable")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ class Preset:
         backend: ``"graph"`` or ``"inductor"``.
         clones: for each pass under test, the labels that are expected to stay clones.
         tolerance: allowed difference from eager.
+        unrunnable: for each pass with which the program must not be run, why: it would take the device down.
     """
 
     device: str
@@ -62,6 +64,7 @@ class Preset:
     backend: str
     clones: Mapping[str, tuple[str, ...]]
     tolerance: Tolerance
+    unrunnable: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -155,6 +158,7 @@ def _preset(device: str, common: Mapping[str, Located], own: Mapping[str, Locate
         backend=both["backend"].choice(BACKENDS) if "backend" in both else _default_backend(device),
         clones={**_clones(common.get("clones")), **_clones(own.get("clones"))},
         tolerance=_tolerance(both["tolerance"]) if "tolerance" in both else Tolerance(),
+        unrunnable={**_reasons(common.get("unrunnable")), **_reasons(own.get("unrunnable"))},
     )
 
 
@@ -176,14 +180,23 @@ def _args(item: Located | None) -> dict[str, Any]:
 def _clones(item: Located | None) -> dict[str, tuple[str, ...]]:
     if item is None:
         return {}
-    lists = {}
-    for name, labels in item.mapping("a mapping from pass to list of labels").items():
+    passes = _by_pass(item, "a mapping from pass to list of labels")
+    return {name: labels.strings() for name, labels in passes.items()}
+
+
+def _reasons(item: Located | None) -> dict[str, str]:
+    passes = {} if item is None else _by_pass(item, "a mapping from pass to the reason")
+    return {name: reason.string("the reason, a text") for name, reason in passes.items()}
+
+
+def _by_pass(item: Located, what: str) -> dict[str, Located]:
+    found = item.mapping(what)
+    for name, value in found.items():
         if name not in PASSES and not _REFERENCE.fullmatch(name):
-            raise labels.error(
-                f"unknown pass {labels.key!r}{nearest(name, PASSES)} (or 'package.module:attribute')"
+            raise value.error(
+                f"unknown pass {value.key!r}{nearest(name, PASSES)} (or 'package.module:attribute')"
             )
-        lists[name] = labels.strings()
-    return lists
+    return found
 
 
 def _tolerance(item: Located) -> Tolerance:

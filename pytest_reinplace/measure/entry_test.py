@@ -21,7 +21,7 @@ from . import baseline, gate
 from .benchmark import effort, report, withdraw
 from .figures import Measurement, Side
 from .result import Result
-from .sides import Measured, OutOfMemory, measured
+from .sides import DeviceLost, Measured, OutOfMemory, measured
 
 if TYPE_CHECKING:
     from ..entry import Entry, Preset
@@ -71,7 +71,8 @@ def run(item: pytest.Item, entry: Entry, preset: Preset, pass_name: str, backend
             ruling = _ruling(figures(found.sides), known, settings, lambda: figures(found.again()))
     first = dataclasses.replace(figures(found.sides), calls=found.calls, copy_bandwidth=found.copy_bandwidth)
     verdict = found.verdicts[-1]
-    ruling = dataclasses.replace(ruling, remarks=(*_wrong_elsewhere(found), *ruling.remarks))
+    unrun = tuple(f"not run with {name}: {why}" for name, why in preset.unrunnable.items())
+    ruling = dataclasses.replace(ruling, remarks=(*unrun, *_wrong_elsewhere(found), *ruling.remarks))
     result = Result(first, ruling, not verdict.problems())
     _hand_on(item, verdict, result)
     if result.is_right and ruling.excesses:
@@ -114,6 +115,8 @@ def _ruling(
 ) -> gate.Ruling:
     limits = settings.fail_on or exact()
     if settings.against is not None:
+        if settings.against not in found.sides:
+            return gate.Ruling()
         return gate.against_side(found, settings.against, limits, again)
     if settings.updates:
         return gate.Ruling()
@@ -155,6 +158,12 @@ def _in_words(item: pytest.Item) -> Iterator[None]:
     except OutOfMemory as error:
         withdraw(item)
         raise GateFailure(f"out of memory: {error}; choose smaller args for this device") from None
+    except DeviceLost as error:
+        withdraw(item)
+        raise GateFailure(
+            f"the device is lost: {error}; nothing runs on it any more in this process. An entry that a pass "
+            "makes do so names it under 'unrunnable'"
+        ) from None
     except BaseException:
         withdraw(item)
         raise

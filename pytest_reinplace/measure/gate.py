@@ -87,7 +87,8 @@ def against_baseline(
 
 
 def _to_stock(found: Measurement) -> Ratio | None:
-    return ratio(found.tested.times, found.sides[STOCK].times)
+    stock = found.sides.get(STOCK)
+    return None if stock is None else ratio(found.tested.times, stock.times)
 
 
 def _exact_excesses(

@@ -35,6 +35,10 @@ class OutOfMemory(Exception):
     """An entry needs more memory than the device has."""
 
 
+class DeviceLost(Exception):
+    """A kernel has ended the process's use of its GPU: nothing can run there any more."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Effort:
     """How long to measure.
@@ -97,6 +101,7 @@ def measured(
 
     Raises:
         OutOfMemory: the device has not enough memory.
+        DeviceLost: a kernel of this entry, or of one before it in the process, has made the device unusable.
         BuilderError: the builder is wrong.
         TwinError: the program cannot be copied for the eager run.
     """
@@ -108,17 +113,22 @@ def measured(
         with importable(entry.path.parent, rootdir), triton_cpu.working():
             bench = _Bench(entry, preset, backend, progress or Progress(), alone)
             for name in dict.fromkeys((STOCK, pass_name)):
+                if name in preset.unrunnable:
+                    continue
                 is_last = name == pass_name
                 bench.compile(name, pictured=pictured and is_last, verified=verified and is_last)
             yield bench.measured(effort)
     except torch.OutOfMemoryError as error:
         raise OutOfMemory(f"{entry.name} on {preset.device}: {str(error).splitlines()[0]}") from None
+    except torch.AcceleratorError as error:
+        raise DeviceLost(f"{entry.name} on {preset.device}: {str(error).splitlines()[0]}") from error
     finally:
         del bench
         torch.compiler.reset()
         gc.collect()
         if preset.device == "cuda":
-            torch.cuda.empty_cache()
+            with contextlib.suppress(torch.AcceleratorError):
+                torch.cuda.empty_cache()
 
 
 class _Bench:

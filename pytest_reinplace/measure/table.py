@@ -18,7 +18,7 @@ def rows(found: Measurement) -> Iterator[tuple[str, ...]]:
     ``moves`` what Inductor counts that its kernels read and write, and ``of copy`` which fraction of a plain
     copy's bandwidth that is.
     """
-    for name in dict.fromkeys((EAGER, STOCK, found.pass_name)):
+    for name in filter(found.sides.__contains__, dict.fromkeys((EAGER, STOCK, found.pass_name))):
         side, fraction = found.sides[name], found.bandwidth_fraction(name)
         yield (
             name,
@@ -34,7 +34,8 @@ def rows(found: Measurement) -> Iterator[tuple[str, ...]]:
 
 
 def _beside(found: Measurement, name: str) -> str:
-    times = ratio(found.sides[name].times, found.sides[STOCK].times) if name != STOCK else None
+    stock = found.sides.get(STOCK)
+    times = ratio(found.sides[name].times, stock.times) if stock and name != STOCK else None
     return "-" if times is None else f"{times.median:.3f} ({times.low:.3f}-{times.high:.3f})"
 
 

@@ -192,6 +192,21 @@ def test_state_is_put_back_between_calls_and_memory_that_ends_is_told(project: p
     )
 
 
+def test_a_side_that_must_not_run_is_left_out(project: pytest.Pytester) -> None:
+    entry = project.path / "models" / f"update{SUFFIX}"
+    entry.write_text(ENTRY + "unrunnable: {inductor: it reads past the end}\n")
+    for options in (["--reinplace-update"], ["--reinplace-measure"], ["--reinplace-against=inductor"]):
+        result = project.runpytest_inprocess("models", *options, "--benchmark-max-time=0.05")
+        result.assert_outcomes(passed=1)
+        result.stdout.fnmatch_lines(["*not run with inductor: it reads past the end"])
+    assert set(recorded(project)) == {"eager", "exact"}
+    result = project.runpytest_inprocess("models", "--reinplace-measure", "--reinplace-pass=inductor", "-rs")
+    result.assert_outcomes(skipped=1)
+    result.stdout.fnmatch_lines(["*not run with pass inductor: it reads past the end*"])
+    entry.write_text(ENTRY + "unrunnable: {inductr: no}\n")
+    project.runpytest_inprocess("models").stdout.fnmatch_lines(["*unknown pass*did you mean 'inductor'*"])
+
+
 def test_workers_record_as_a_serial_run_does(project: pytest.Pytester) -> None:
     (project.path / "models" / f"second{SUFFIX}").write_text(ENTRY)
     texts = []

@@ -129,3 +129,42 @@ def test_what_inductor_writes_itself_needs_nothing() -> None:
     old = p.call(aten.mul.Tensor, p.x, 2)
     p.call(aten.copy_.default, p.x, p.y)
     assert p.stored(p.call(aten.neg.default, old)) == []
+
+
+def listed(p: Program, *operands: Node) -> tuple[Node, list[Node]]:
+    """Return a call over a list, and its elements."""
+    made = p.call(aten._foreach_add.Scalar, list(operands), 1)
+    return made, [p.builder.item(made, i) for i in range(len(operands))]
+
+
+def test_an_element_of_a_list_is_stored_alone() -> None:
+    p = Program()
+    _, (first, second) = listed(p, p.x, p.y)
+    p.write()
+    after = p.call(aten._foreach_neg.default, [first, second])
+    assert first.name in p.stored(p.builder.item(after, 0), p.builder.item(after, 1))
+
+
+def test_a_list_of_other_bytes_is_not() -> None:
+    p = Program()
+    _, (first,) = listed(p, p.y)
+    p.write()
+    after = p.call(aten._foreach_neg.default, [first])
+    assert p.stored(p.builder.item(after, 0)) == []
+
+
+def test_a_list_that_is_used_only_before_the_write_is_not() -> None:
+    p = Program()
+    _, (first,) = listed(p, p.x)
+    after = p.builder.item(p.call(aten._foreach_neg.default, [first]), 0)
+    copied = p.call(aten.mm.default, after, after)
+    p.write()
+    assert p.stored(copied) == []
+
+
+def test_a_list_made_of_an_old_one_is_stored_in_its_stead() -> None:
+    p = Program()
+    _, (first,) = listed(p, p.x)
+    after = p.builder.item(p.call(aten._foreach_neg.default, [first]), 0)
+    p.write()
+    assert p.stored(p.call(aten.mul.Tensor, after, 2)) == [after.name]

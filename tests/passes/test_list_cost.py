@@ -1,0 +1,87 @@
+"""Operators over lists: computed with their neighbours where that is one kernel, in place elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from pytest_reinplace.passes import inductor_options
+from pytest_reinplace.passes.graph_builder import GraphBuilder
+from pytest_reinplace.passes.options import Options
+from pytest_reinplace.passes.reinplace import analyze_graph
+
+from .trace import arange
+
+aten = torch.ops.aten
+IN_INDUCTOR = Options(lowered=True)
+
+
+def step(*, read: bool = False, chained: bool = True) -> GraphBuilder:
+    """``p * 2 + g``, copied back into ``p``; ``read``: a product reads what is between the two."""
+    b = GraphBuilder()
+    p, g = b.placeholder(arange(4, 4)), b.placeholder(arange(4, 4) + 1)
+    made = b.item(b.call(aten._foreach_mul.Scalar, [p], 2), 0)
+    outputs = [b.call(aten.mm.default, made, g)] if read else []
+    if chained:
+        made = b.item(b.call(aten._foreach_add.List, [made], [g]), 0)
+    b.call(aten.copy_.default, p, made)
+    b.finished(outputs or [g])
+    return b
+
+
+def outcomes(b: GraphBuilder, options: Options) -> tuple[list[str], list[str], list[str]]:
+    found = analyze_graph(b.graph, options)
+    return found.reinplaced, found.clones, [o.label for o in found.outcomes if o.fused]
+
+
+MUL, ADD = "aten::_foreach_mul.self[0]", "aten::_foreach_add.self[0]"
+
+
+def test_a_chain_is_computed_in_one_kernel() -> None:
+    assert outcomes(step(), IN_INDUCTOR)[1] == []
+    report = analyze_graph(step().graph, IN_INDUCTOR)
+    assert not any(o.reinplaced and not o.fused for o in report.outcomes)
+
+
+def test_a_list_by_itself_is_written_in_place() -> None:
+    assert outcomes(step(chained=False), IN_INDUCTOR) == ([MUL], [], [])
+
+
+def test_what_is_in_memory_anyway_is_written_in_place() -> None:
+    reinplaced, clones, fused = outcomes(step(read=True), IN_INDUCTOR)
+    assert reinplaced == [MUL, ADD]
+    assert (clones, fused) == ([], [])
+
+
+def test_node_by_node_all_are_in_place() -> None:
+    assert outcomes(step(), Options()) == ([MUL, ADD], [], [])
+
+
+@torch.library.custom_op("list_cost::bump", mutates_args=("x",))
+def bump(x: torch.Tensor) -> None:
+    x.add_(100)
+
+
+def old_values(x: torch.Tensor, w: torch.Tensor) -> Any:
+    y = torch._foreach_mul(torch._foreach_add([x, w], 1.0), 2.0)
+    bump(x)
+    return torch._foreach_add(y, [w, w])
+
+
+def half_precision(x: torch.Tensor, w: torch.Tensor) -> Any:
+    y = torch.mm(x.bfloat16(), w.bfloat16())
+    y.index_add_(0, torch.tensor([1, 3]), w[:2].bfloat16())
+    return y.float()
+
+
+@pytest.mark.parametrize("program", [old_values, half_precision])
+def test_inductor_computes_what_eager_does(program: Callable[..., Any]) -> None:
+    # Stock Inductor computes the first list after the write, and has a decomposition besides the kernel of
+    # the second program's operator, which makes it refuse the in-place form.
+    given = [arange(4, 4).float(), torch.eye(4)]
+    expected = program(*(t.clone() for t in given))
+    fast = torch.compile(program, fullgraph=True, options=inductor_options())
+    torch.testing.assert_close(fast(*given), expected)
