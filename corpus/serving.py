@@ -29,12 +29,16 @@ class Shape:
 
 @dataclasses.dataclass
 class Step:
-    """What one decode step is given beside the hidden states: where its tokens go."""
+    """What one step is given beside the hidden states: where its tokens go.
+
+    ``prompt`` is the number of tokens of each sequence in a prefill, and 0 in a decode step.
+    """
 
     positions: torch.Tensor
     slot_mapping: torch.Tensor
     block_table: torch.Tensor
     seq_lens: torch.Tensor
+    prompt: int = 0
 
 
 class Layer(torch.nn.Module):
@@ -79,9 +83,12 @@ class Layer(torch.nn.Module):
         query, key, value = (part.unflatten(-1, (-1, size)) for part in (query, key, value))
         ops.reshape_and_cache_flash(key, value, self.key_cache, self.value_cache, step.slot_mapping)
         output = torch.empty(query.shape, dtype=query.dtype, device=query.device)
-        ops.unified_attention_with_output(
-            query, self.key_cache, self.value_cache, output, step.block_table, step.seq_lens, size**-0.5
-        )
+        if step.prompt:
+            ops.prefill_attention_with_output(query, key, value, output, step.prompt, size**-0.5)
+        else:
+            ops.unified_attention_with_output(
+                query, self.key_cache, self.value_cache, output, step.block_table, step.seq_lens, size**-0.5
+            )
         return output.flatten(1)
 
 
@@ -137,4 +144,38 @@ def decode_step(
             seq_lens=torch.full((sequences,), context + 1),
         )
         tokens = torch.randint(0, vocab, (sequences,))
+    return Program(model, (tokens, step))
+
+
+def prefill(
+    device: str,
+    *,
+    layers: int,
+    hidden: int,
+    intermediate: int,
+    heads: int,
+    kv_heads: int,
+    vocab: int,
+    sequences: int,
+    prompt: int,
+    block: int,
+    dtype: str,
+) -> Program:
+    """Return the prefill of ``sequences`` requests of ``prompt`` tokens each, into a paged cache."""
+    register()
+    torch.manual_seed(0)
+    pages = -(-prompt // block)
+    shape = Shape(hidden, intermediate, heads, kv_heads, hidden // heads)
+    with torch.device(device):
+        model = Decoder(layers, shape, vocab, sequences * pages, block).to(getattr(torch, dtype)).eval()
+        table = torch.randperm(sequences * pages).view(sequences, pages)
+        position = torch.arange(prompt)
+        step = Step(
+            positions=position.repeat(sequences),
+            slot_mapping=(table[:, position // block] * block + position % block).flatten(),
+            block_table=table,
+            seq_lens=torch.full((sequences,), prompt),
+            prompt=prompt,
+        )
+        tokens = torch.randint(0, vocab, (sequences * prompt,))
     return Program(model, (tokens, step))

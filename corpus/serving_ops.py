@@ -22,6 +22,9 @@ _SCHEMAS = {
         "(Tensor query, Tensor key_cache, Tensor value_cache, Tensor(a!) output, Tensor block_table, "
         "Tensor seq_lens, float scale) -> ()"
     ),
+    "prefill_attention_with_output": (
+        "(Tensor query, Tensor key, Tensor value, Tensor(a!) output, int prompt, float scale) -> ()"
+    ),
     "silu_and_mul": "(Tensor(a!) result, Tensor input) -> ()",
 }
 
@@ -112,6 +115,22 @@ def _unified_attention_with_output(
         query.unsqueeze(2), keys, values, mask[:, None, None], scale=scale
     )
     output.copy_(attention.squeeze(2))
+
+
+def _prefill_attention_with_output(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    output: torch.Tensor,
+    prompt: int,
+    scale: float,
+) -> None:
+    """Prefill: causal attention within each ``prompt`` tokens of ``(tokens, heads, size)``."""
+    query, key, value = (tensor.unflatten(0, (-1, prompt)).transpose(1, 2) for tensor in (query, key, value))
+    attention = torch.nn.functional.scaled_dot_product_attention(
+        query, key, value, is_causal=True, scale=scale, enable_gqa=True
+    )
+    output.copy_(attention.transpose(1, 2).flatten(0, 1))
 
 
 def _silu_and_mul(result: torch.Tensor, input: torch.Tensor) -> None:

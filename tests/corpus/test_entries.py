@@ -34,7 +34,9 @@ def test_the_corpus_has_the_families_it_names() -> None:
     assert set(ENTRIES) >= {
         "adamw-foreach", "gemma-sliding", "gpt-fast-decode", "gpt2-decode", "int-position-decode",
         "llama-decode", "llama-int8-cache", "llama-paged", "mamba-decode", "mamba2-decode", "mixtral-decode",
-        "moe-permute", "qwen-decode", "ring-buffer", "rwkv-decode", "serving-v1", "serving-v2",
+        "moe-permute", "qwen-decode", "ring-buffer", "rwkv-decode", "serving-four-layers-v1",
+        "serving-four-layers-v2", "serving-quant-v1", "serving-quant-v2", "serving-sampler",
+        "serving-speculative", "serving-v1", "serving-v2", "streaming-conv", "streaming-conv-roll",
         "shared-pools-v1", "shared-pools-v2", "t5-cross-attention", "triton-autotuned", "triton-cache-write",
         "triton-rms-norm", "triton-rope", "whisper-cross-attention",
     }  # fmt: skip

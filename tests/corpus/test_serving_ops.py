@@ -33,6 +33,10 @@ def samples() -> dict[str, tuple[Any, ...]]:
         "unified_attention_with_output": (
             heads[0], caches[0], caches[1], torch.empty(3, HEADS, SIZE), table, lengths, 0.5,
         ),
+        "prefill_attention_with_output": (
+            torch.randn(6, HEADS, SIZE), torch.randn(6, KV_HEADS, SIZE), torch.randn(6, KV_HEADS, SIZE),
+            torch.empty(6, HEADS, SIZE), 3, 0.5,
+        ),
         "silu_and_mul": (torch.empty(3, 8), torch.randn(3, 16)),
     }  # fmt: skip
 
@@ -92,3 +96,13 @@ def test_tokens_land_in_their_slots() -> None:
     op("reshape_and_cache_flash")(key, value, keys, values, slots)
     torch.testing.assert_close(keys.flatten(0, 1), expected)
     torch.testing.assert_close(values.flatten(0, 1)[slots], value)
+
+
+def test_a_prompt_attends_to_itself_up_to_each_token() -> None:
+    query, key, value, output, prompt, scale = samples()["prefill_attention_with_output"]
+    op("prefill_attention_with_output")(query, key, value, output, prompt, scale)
+    for i in range(len(query)):
+        seen = slice(i // prompt * prompt, i + 1)
+        k, v = (tensor[seen].repeat_interleave(HEADS // KV_HEADS, 1) for tensor in (key, value))
+        weight = (torch.einsum("hd,nhd->hn", query[i], k) * scale).softmax(-1)
+        torch.testing.assert_close(output[i], torch.einsum("hn,nhd->hd", weight, v))

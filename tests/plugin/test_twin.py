@@ -107,6 +107,16 @@ def test_nan_equals_nan() -> None:
     assert compare(Program(lambda x: x / x, (torch.zeros(2),))) == []
 
 
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e8m0fnu])
+def test_float8_is_compared_by_its_values(dtype: torch.dtype) -> None:
+    program = Program(lambda x: x.clone(), (torch.tensor([1.0, 2.0, torch.nan]).to(dtype),))
+    assert compare(program) == []
+    (found,) = compare(program, lambda x: x.float().mul(2).to(x.dtype))
+    assert found.startswith("result: Tensor-likes are not close! Mismatched elements: 2 / 3")
+    (found,) = compare(program, lambda x: x.float())
+    assert "dtype" in found
+
+
 def test_tolerance_is_respected() -> None:
     program = Program(lambda x: x.clone(), (torch.ones(3),))
     copied = twin(program)
