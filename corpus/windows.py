@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import torch
 
 from pytest_reinplace import Program
@@ -11,8 +13,9 @@ class Segmentation(torch.nn.Module):
     """A small network for tiles, and what puts its results together."""
 
     importance: torch.Tensor
+    weight: torch.Tensor
 
-    def __init__(self, channels: int, classes: int, tile: int, step: int) -> None:
+    def __init__(self, channels: int, classes: int, tile: int, step: int, side: int) -> None:
         super().__init__()
         self.classes, self.tile, self.step = classes, tile, step
         self.network: torch.nn.Sequential = torch.nn.Sequential(
@@ -22,19 +25,22 @@ class Segmentation(torch.nn.Module):
         )
         ramp = torch.hann_window(tile, periodic=False) + 0.1
         self.register_buffer("importance", torch.outer(ramp, ramp))
+        self.register_buffer("weight", torch.zeros(side, side))
+        for rows, columns in self.tiles(side):
+            self.weight[rows, columns] += self.importance
+
+    def tiles(self, side: int) -> list[tuple[slice, slice]]:
+        """Return rows and columns of every tile of an image."""
+        slices = [slice(start, start + self.tile) for start in range(0, side - self.tile + 1, self.step)]
+        return list(itertools.product(slices, slices))
 
     def forward(self, image: torch.Tensor) -> torch.Tensor:
-        """Return ``(batch, classes, height, width)`` for ``(batch, 1, height, width)``."""
-        batch, _, height, width = image.shape
-        canvas: torch.Tensor = image.new_zeros(batch, self.classes, height, width)
-        weight = image.new_zeros(height, width)
-        for top in range(0, height - self.tile + 1, self.step):
-            for left in range(0, width - self.tile + 1, self.step):
-                rows, columns = slice(top, top + self.tile), slice(left, left + self.tile)
-                result = self.network(image[:, :, rows, columns])
-                canvas[:, :, rows, columns] += result * self.importance
-                weight[rows, columns] += self.importance
-        canvas /= weight
+        """Return ``(batch, classes, side, side)`` for ``(batch, 1, side, side)``."""
+        batch, _, *size = image.shape
+        canvas: torch.Tensor = image.new_zeros(batch, self.classes, *size)
+        for rows, columns in self.tiles(size[0]):
+            canvas[:, :, rows, columns] += self.network(image[:, :, rows, columns]) * self.importance
+        canvas /= self.weight
         return canvas
 
 
@@ -44,5 +50,5 @@ def forward(
     """Return the segmentation of images with sides of ``side`` in tiles of ``tile`` pixels."""
     torch.manual_seed(0)
     with torch.device(device):
-        model = Segmentation(channels, classes, tile, step).eval()
+        model = Segmentation(channels, classes, tile, step, side).eval()
         return Program(model, (torch.randn(batch, 1, side, side),))
