@@ -66,8 +66,8 @@ def _of_lists(model: Model) -> Iterator[Candidate]:
             continue
         if node not in unstored and all(map(_is_list, _users_of_elements(node))):
             unstored.add(node)
-        makers = (a.args[0] for a in node.args[0] if isinstance(a, Node) and a.target is operator.getitem)
-        if node in unstored or not unstored.isdisjoint(makers):  # type: ignore[arg-type]
+        makers = (a.args[0] for a in node.args[0] if isinstance(a, Node) and a.target is operator.getitem)  # type: ignore[union-attr]
+        if node in unstored or not unstored.isdisjoint(makers):
             yield candidate
 
 
@@ -190,7 +190,7 @@ class _Rule:
 
 def _is_pointwise(node: Node) -> bool:
     op = node.target
-    tagged = torch.Tag.pointwise in op.tags
+    tagged = torch.Tag.pointwise in op.tags  # type: ignore[union-attr]
     return tagged and _torch.is_lowered(op) and not _torch.is_fallback(op)
 
 
