@@ -188,3 +188,63 @@ def test_no_guard_is_made_to_tell_an_element(known: bool) -> None:
     report = reinplace(gm, order="keep")
     put = next(o for o in report.outcomes if o.label == "aten::index_put.self")
     assert put.reinplaced and len(env.guards) == guards
+
+
+def put_again(between: Callable[[Tensor, Tensor, Tensor], Tensor]) -> int:
+    """Return how many writes are left of a scatter that is repeated, with something else in between."""
+
+    def program(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        first = aten.slice_scatter.default(x, y[:2], 0, 2, 4)
+        early = first.sum()
+        other = between(x, first, y)
+        x.copy_(aten.slice_scatter.default(first, y[:2], 0, 2, 4))
+        return early, other
+
+    _, gm = rewritten(program, arange(6, 4), arange(4, 4) + 50)
+    return len([n for n in gm.graph.nodes if n.target in (aten.copy_.default, aten.slice_scatter.default)])
+
+
+def overwritten(x: Tensor, first: Tensor, y: Tensor) -> Tensor:
+    return aten.select_scatter.default(first, y[3], 0, 2).sum()
+
+
+def really_overwritten(x: Tensor, first: Tensor, y: Tensor) -> Tensor:
+    x[2:4].copy_(y[2:])
+    return y.sum()
+
+
+@pytest.mark.parametrize(
+    ("between", "writes"),
+    [(lambda x, first, y: first.exp(), 1), (overwritten, 3), (really_overwritten, 3)],
+)
+def test_what_is_written_over_in_between_is_written_again(
+    between: Callable[[Tensor, Tensor, Tensor], Tensor], writes: int
+) -> None:
+    """The second scatter reads none of these bytes, so it holds no write into them back."""
+    assert put_again(between) == writes
+
+
+@pytest.mark.parametrize("converted", [True, False])
+def test_what_is_stored_as_another_dtype_is_converted(converted: bool) -> None:
+    def program(x: Tensor, y: Tensor) -> Tensor:
+        first = aten.slice_scatter.default(x + 1, y, 0, 2, 4)
+        dtype = torch.int32 if converted else torch.float32
+        return aten.slice_scatter.default(aten.view.dtype(first, dtype), y, 0, 2, 4)
+
+    values = torch.arange(8, dtype=torch.int32).view(2, 4)
+    _, gm = rewritten(program, torch.arange(24.0).view(6, 4), values)
+    assert len([n for n in gm.graph.nodes if n.target is aten.copy_.default]) == 1 + converted
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_parts_that_begin_where_only_the_call_tells_are_not_the_same(same: bool) -> None:
+    def program(x: Tensor, y: Tensor, one: Tensor, two: Tensor) -> Tensor:
+        start, again = one.shape[0], (one if same else two).shape[0]
+        first = aten.slice_scatter.default(x + 1, y, 0, start, start + 2)
+        return aten.slice_scatter.default(first, y, 0, again, again + 2)
+
+    inputs = [torch.arange(28.0).view(7, 4), torch.arange(8.0).view(2, 4) + 50, arange(2), arange(3)]
+    gm = make_fx(program, tracing_mode="symbolic")(*inputs)
+    new = copy.deepcopy(gm)
+    assert reinplace(new, order="keep").clone_bytes == 0
+    assert_equivalent(gm, new, inputs)
