@@ -11,7 +11,7 @@ from . import scatter
 from .candidate import Candidate, Kind
 from .place import Place, Read, Storage, reads_alike
 from .region import Region
-from .schema import argument, is_operator, schema_of
+from .schema import argument, schema_of
 
 if TYPE_CHECKING:
     from .decision import Decision
@@ -115,11 +115,9 @@ def _puts_own_slot(decision: Decision, candidate: Candidate, read: Read) -> bool
     is, the slot itself does not change.
     """
     op, node, root = candidate.node.target, candidate.node, decision.root(candidate.operand.storage)
-    own = [(name, n, p) for name, n, p in candidate.others if decision.root(p.storage) is root]
-    if not own or not is_operator(op):
-        return False
     name = _STORING.get(schema_of(op).name)
-    source = next(((n, p) for given, n, p in own if given == name), None)
+    own = ((n, p) for given, n, p in candidate.others if given == name and decision.root(p.storage) is root)
+    source = next(own, None)
     if source is None or argument(node, "accumulate") or argument(node, "reduce"):
         return False
     if decision.is_served(node, source[0]) or not reads_alike(source[1].value, candidate.operand.value):
@@ -134,7 +132,7 @@ def _puts_own_slot(decision: Decision, candidate: Candidate, read: Read) -> bool
 def _is_slot(node: Node, source: Region, whole: Region) -> bool:
     """Return whether a source is what one index of a dimension names, of a call that stores one index."""
     dim = _one_index(node)
-    if dim is None or not (source.static and whole.static) or not -len(whole.sizes) <= dim < len(whole.sizes):
+    if dim is None or not (source.static and whole.static):
         return False
     size, stride = whole.sizes[dim], whole.strides[dim]
     at = dim % len(whole.sizes)
