@@ -228,28 +228,6 @@ def test_but_not_where_that_was_refused() -> None:
     assert refused.reason is Reason.INPUT_KEPT
 
 
-@pytest.mark.parametrize("element", [0, 5])
-def test_a_few_elements_by_strides_hold_it_back_only_where_they_move(element: int) -> None:
-    def program(x: Tensor, rows: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        new = aten.index_put.default(x, [rows], y)
-        x.copy_(new)
-        return aten.as_strided.default(new, [1], [1], element) * 1, new.sum()
-
-    report, _ = rewritten(program, columns(), ROWS, plain()[:2])
-    outcome = next(o for o in report.outcomes if o.label == "aten::index_put.self")
-    assert outcome.reinplaced == (element == 0)
-
-
-def test_a_source_of_such_an_operator_may_have_any_strides() -> None:
-    def program(x: Tensor, rows: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        new = aten.index_put.default(x, [rows], y)
-        x.copy_(new)
-        return aten.as_strided_scatter.default(y * 2, new[0], [4], [1], 4), new.sum()
-
-    report, _ = rewritten(program, columns(), ROWS, plain()[:2])
-    assert "aten::index_put.self" in report.reinplaced
-
-
 def test_a_clone_that_asks_for_dense_strides_is_one_where_its_operand_was_dense() -> None:
     def program(x: Tensor, rows: Tensor, y: Tensor) -> Tensor:
         new = aten.index_put.default(x, [rows], y)
@@ -312,10 +290,10 @@ def test_a_view_that_only_fake_tensors_make_holds_it_back(turned: bool) -> None:
     assert ("aten::scatter.self" in report.reinplaced) is not turned
 
 
-@pytest.mark.parametrize("use", ["roll", "index_fill", "index", "flip"])
+@pytest.mark.parametrize("use", ["roll", "index_fill", "index", "_unsafe_index", "index of many", "flip"])
 def test_whose_strides_fake_tensors_do_not_tell_hold_it_back(use: str) -> None:
     b = GraphBuilder()
-    given = torch.arange(24).view(2, 2, 2, 3) if use != "index" else torch.arange(12).view(2, 1, 2, 3)
+    given = torch.arange(12).view(2, 1, 2, 3) if use.endswith("index") else torch.arange(24).view(2, 2, 2, 3)
     operand = b.call(aten.mul.Tensor, b.placeholder(given.permute(0, 3, 1, 2)), 2)
     index = torch.zeros(1, *operand.meta["val"].shape[1:], dtype=torch.int64)
     new = b.call(aten.scatter.value, operand, 0, b.placeholder(index), 7)
@@ -324,10 +302,12 @@ def test_whose_strides_fake_tensors_do_not_tell_hold_it_back(use: str) -> None:
         "roll": lambda: b.call(aten.roll.default, new, [1], [3]),
         "index_fill": lambda: b.call(aten.index_fill.int_Scalar, new, 1, both, 5),
         "index": lambda: b.call(aten.index.Tensor, new, [None, both]),
+        "_unsafe_index": lambda: b.call(aten._unsafe_index.Tensor, new, [None, both]),
+        "index of many": lambda: b.call(aten.index.Tensor, new, [None, both]),
         "flip": lambda: b.call(aten.flip.default, new, [3]),
     }
     report, _ = held(b, [b.call(aten.sum.default, calls[use]()), b.call(aten.sum.default, new)])
-    assert ("aten::scatter.self" in report.reinplaced) is (use == "flip")
+    assert ("aten::scatter.self" in report.reinplaced) is (use in ("flip", "index of many"))
 
 
 def test_what_is_rolled_keeps_its_strides() -> None:
