@@ -74,7 +74,7 @@ def settle(
     if geometry.self_overlapping(place.region):
         return storage, Reason.SELF_OVERLAP
     named = model.addressing.names(storage.node)
-    if _is_alike(model, place, result, node):
+    if _is_alike(model, place, result):
         storage.shift = place.region.offset - result.region.offset
         if not is_multiple(storage.shift, named):
             # Offsets into the result's storage must be moved along: by whole items, by a constant.
@@ -94,11 +94,11 @@ def settle(
     return storage, None
 
 
-def _is_alike(model: Model, place: Place, result: Place, node: Node | None) -> bool:
+def _is_alike(model: Model, place: Place, result: Place) -> bool:
     """Return whether a result has its operand's layout, as far as anybody would notice."""
     if not model.geometry.same_layout(place.region, result.region) or _is_fussy(model, place, result):
         return False
-    return node is None or _same_units(model, place.value, result.value)
+    return _same_units(model, place.value, result.value)
 
 
 def _same_units(model: Model, a: torch.Tensor, b: torch.Tensor) -> bool:
@@ -170,10 +170,12 @@ def _relay(model: Model, node: Node, operand: torch.Tensor, item: int | None) ->
 def _agrees(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
     """Return whether a user still works; what it returns in a new layout is added to ``laid``."""
     if user.op != "call_function" or not is_operator(user.target):
-        goes_by_strides = user.op == "output" or _is_wrapper(user, laid)
-        return goes_by_strides and all(
-            _same_strides(model, laid[n], n.meta["val"]) for n in _laid(user, laid)
-        )
+        if user.op != "output" and not _is_wrapper(user, laid):
+            return False
+        pairs = [(laid[n], n.meta["val"]) for n in _laid(user, laid)]
+        # Who calls a subgraph, or uses what a wrapper hands back, goes by the strides that the graph notes.
+        is_used = user.op != "output" or model.calls.inner
+        return all(_same_strides(model, *p) and (not is_used or _same_units(model, *p)) for p in pairs)
     schema = schema_of(user.target)
     if user.target is torch.ops.aten.copy_.default:
         return user.args[0] not in laid
