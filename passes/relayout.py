@@ -108,15 +108,12 @@ def _same_units(model: Model, a: torch.Tensor, b: torch.Tensor) -> bool:
 
 
 def _is_fussy(model: Model, place: Place, result: Place) -> bool:
-    """Return whether a view of another dtype would notice where the result lies, or who asks for strides.
+    """Return whether a view of another dtype would notice where the result lies.
 
-    It asks for the last stride, of single elements too, and for an offset that its item size divides.
+    It asks for an offset that its item size divides.
     """
     item = model.addressing.views(result.storage.node)
-    if not item:
-        return False
-    moved = place.region.offset - result.region.offset
-    return not _same_units(model, place.value, result.value) or not is_multiple(moved, item)
+    return not is_multiple(place.region.offset - result.region.offset, item)
 
 
 def is_multiple(nbytes: Size, item: int) -> bool:
@@ -178,7 +175,7 @@ def _agrees(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
         return all(_same_strides(model, *p) and (not is_used or _same_units(model, *p)) for p in pairs)
     schema = schema_of(user.target)
     if user.target is torch.ops.aten.copy_.default:
-        return user.args[0] not in laid
+        return True  # it copies into an input, whatever the strides of its source
     if schema.mutable or not schema.name.startswith(("aten::", "prims::")) or _is_untold(user):
         return False
     if schema.name in _BY_STRIDES:
@@ -204,8 +201,7 @@ def _agrees(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
         return _lay(user, new, laid)
     if any(_torch.storage_key(t) in _keys(user) for t in old):
         return False  # its schema hides that it aliases, and nobody would look at what uses it
-    alike = all(map(_strides(model), new, old))
-    if alike and (len(new) != 1 or _same_units(model, new[0], old[0])):
+    if all(_same_strides(model, *p) and _same_units(model, *p) for p in zip(new, old, strict=True)):
         return True
     # What it returns is laid out anew as well, in place and functional.
     return user not in model.setting.own_layout and len(new) == 1 and _lay(user, new, laid)
@@ -286,9 +282,7 @@ def _keeps_bytes(model: Model, laid: dict[Node, Any], user: Node, new: torch.Ten
     if _torch.storage_key(old) != _torch.storage_key(new):
         return True
     before, after = Region.of(old), Region.of(new)
-    return model.geometry.axes(before).empty or (
-        before.offset == after.offset and before.in_order == after.in_order
-    )
+    return model.geometry.axes(before).empty or before.in_order == after.in_order
 
 
 def _strides(model: Model) -> Any:

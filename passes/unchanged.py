@@ -45,7 +45,7 @@ def _is_repeated(decision: Decision, candidate: Candidate, source: Place) -> boo
     """Return whether what a scatter would write lies there since a scatter of the same source."""
     model = decision.model
     first = model.made_by.get(candidate.operand.storage)
-    if first is None or first.kind is not Kind.SCATTER or first.obstacle is not None or not first.others:
+    if first is None or first.kind is not Kind.SCATTER or first.obstacle is not None:
         return False  # with an obstacle, the two have no coordinates to compare
     given = first.others[0][2]
     if given.storage is not source.storage or not reads_alike(given.value, source.value):
