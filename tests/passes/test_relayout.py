@@ -41,6 +41,18 @@ def test_an_element_of_a_list_is_written_where_its_operand_lies() -> None:
     assert not any("copy_" in target for target in targets(gm))
 
 
+def test_an_element_beside_one_that_is_laid_out_anew_is_as_it_was() -> None:
+    """The other one repeats its only row, and its result has a buffer of its own."""
+
+    def program(x: Tensor, row: Tensor, rows: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        first, second = aten._foreach_add.Scalar([x, row.expand(6, 4)], 3)
+        x.copy_(first)
+        return aten.index_put.default(second, [rows], y).sum(), first.sum()
+
+    report, _ = rewritten(program, columns(), plain()[:1], ROWS, plain()[:2])
+    assert report.reinplaced == ["aten::_foreach_add.self[0]", "aten::index_put.self"]
+
+
 def test_a_returned_element_keeps_its_strides() -> None:
     def program(x: Tensor) -> Tensor:
         (first,) = aten._foreach_add.Scalar([x], 3)
@@ -239,6 +251,17 @@ def test_a_clone_that_asks_for_dense_strides_is_one_where_its_operand_was_dense(
 
     report, gm = rewritten(program, columns(), ROWS, plain()[:2])
     assert copied_bytes(gm) == 0 and "aten::clone.self" in report.reinplaced
+
+
+@pytest.mark.parametrize("converts", [True, False])
+def test_a_clone_for_the_sake_of_other_strides_stays(converts: bool) -> None:
+    def program(x: Tensor) -> Tensor:
+        turned = (x * 2).t()
+        form = torch.contiguous_format if converts else torch.preserve_format
+        return aten.clone.default(turned, memory_format=form).sum()
+
+    report, gm = rewritten(program, plain())
+    assert ("aten.clone.default" in targets(gm)) is converts and report.clones == []
 
 
 def two_channels_last(b: GraphBuilder) -> list[Node]:
