@@ -225,20 +225,13 @@ def _clone(model: Model, node: Node) -> bool:
     if place is None or not isinstance(result, Place):
         return False
     converts = node.kwargs.get("memory_format") not in (None, torch.preserve_format)
-    was_alike = _was_alike(model, operand, place, result, converts)
+    was_alike = model.geometry.same_layout(Region.of(operand.meta["val"]), result.region)
     settled = relayout.settle(model, operand, node if was_alike or not converts else None, result)
     if settled[1] is not None and not was_alike:
         return False
     model.values[node] = relayout.value(model, node, settled[0], result)
     add(model, Kind.CLONE, node, 0, (("aten::clone", "self"),), operand, settled, (), ())
     return True
-
-
-def _was_alike(model: Model, operand: Node, place: Place, result: Place, converts: bool) -> bool:
-    """Return whether a clone converts nothing, or would not had its operand not been laid out anew."""
-    if place.storage.relaid and not converts:
-        return True
-    return model.geometry.same_layout(Region.of(operand.meta["val"]), result.region)
 
 
 def _copy(model: Model, node: Node) -> bool:

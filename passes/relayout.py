@@ -74,7 +74,7 @@ def settle(
     if geometry.self_overlapping(place.region):
         return storage, Reason.SELF_OVERLAP
     named = model.addressing.names(storage.node)
-    if _is_alike(model, place, result, node):
+    if _is_alike(model, place, result):
         storage.shift = place.region.offset - result.region.offset
         if not is_multiple(storage.shift, named):
             # Offsets into the result's storage must be moved along: by whole items, by a constant.
@@ -94,11 +94,11 @@ def settle(
     return storage, None
 
 
-def _is_alike(model: Model, place: Place, result: Place, node: Node | None) -> bool:
+def _is_alike(model: Model, place: Place, result: Place) -> bool:
     """Return whether a result has its operand's layout, as far as anybody would notice."""
     if not model.geometry.same_layout(place.region, result.region) or _is_fussy(model, place, result):
         return False
-    return node is None or _same_units(model, place.value, result.value)
+    return _same_units(model, place.value, result.value)
 
 
 def _same_units(model: Model, a: torch.Tensor, b: torch.Tensor) -> bool:
@@ -108,15 +108,12 @@ def _same_units(model: Model, a: torch.Tensor, b: torch.Tensor) -> bool:
 
 
 def _is_fussy(model: Model, place: Place, result: Place) -> bool:
-    """Return whether a view of another dtype would notice where the result lies, or who asks for strides.
+    """Return whether a view of another dtype would notice where the result lies.
 
-    It asks for the last stride, of single elements too, and for an offset that its item size divides.
+    It asks for an offset that its item size divides.
     """
     item = model.addressing.views(result.storage.node)
-    if not item:
-        return False
-    moved = place.region.offset - result.region.offset
-    return not _same_units(model, place.value, result.value) or not is_multiple(moved, item)
+    return not is_multiple(place.region.offset - result.region.offset, item)
 
 
 def is_multiple(nbytes: Size, item: int) -> bool:
@@ -170,13 +167,15 @@ def _relay(model: Model, node: Node, operand: torch.Tensor, item: int | None) ->
 def _agrees(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
     """Return whether a user still works; what it returns in a new layout is added to ``laid``."""
     if user.op != "call_function" or not is_operator(user.target):
-        goes_by_strides = user.op == "output" or _is_wrapper(user, laid)
-        return goes_by_strides and all(
-            _same_strides(model, laid[n], n.meta["val"]) for n in _laid(user, laid)
-        )
+        if user.op != "output" and not _is_wrapper(user, laid):
+            return False
+        pairs = [(laid[n], n.meta["val"]) for n in _laid(user, laid)]
+        # Who calls a subgraph, or uses what a wrapper hands back, goes by the strides that the graph notes.
+        is_used = user.op != "output" or model.calls.inner
+        return all(_same_strides(model, *p) and (not is_used or _same_units(model, *p)) for p in pairs)
     schema = schema_of(user.target)
     if user.target is torch.ops.aten.copy_.default:
-        return user.args[0] not in laid
+        return True  # it copies into an input, whatever the strides of its source
     if schema.mutable or not schema.name.startswith(("aten::", "prims::")) or _is_untold(user):
         return False
     if schema.name in _BY_STRIDES:
@@ -202,8 +201,7 @@ def _agrees(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
         return _lay(user, new, laid)
     if any(_torch.storage_key(t) in _keys(user) for t in old):
         return False  # its schema hides that it aliases, and nobody would look at what uses it
-    alike = all(map(_strides(model), new, old))
-    if alike and (len(new) != 1 or _same_units(model, new[0], old[0])):
+    if all(_same_strides(model, *p) and _same_units(model, *p) for p in zip(new, old, strict=True)):
         return True
     # What it returns is laid out anew as well, in place and functional.
     return user not in model.setting.own_layout and len(new) == 1 and _lay(user, new, laid)
@@ -284,9 +282,7 @@ def _keeps_bytes(model: Model, laid: dict[Node, Any], user: Node, new: torch.Ten
     if _torch.storage_key(old) != _torch.storage_key(new):
         return True
     before, after = Region.of(old), Region.of(new)
-    return model.geometry.axes(before).empty or (
-        before.offset == after.offset and before.in_order == after.in_order
-    )
+    return model.geometry.axes(before).empty or before.in_order == after.in_order
 
 
 def _strides(model: Model) -> Any:

@@ -58,11 +58,13 @@ class Calls:
         summaries: of the subgraphs.
         ties: of the calls whose subgraphs write operands in place.
         pinned: whether what the graph returns must begin at the offset that it has.
+        inner: whether another graph calls this one, and goes by the strides of what it returns.
     """
 
     summaries: Summaries
     ties: dict[Node, tuple[Tie, ...]] = dataclasses.field(default_factory=dict)
     pinned: bool = False
+    inner: bool = False
 
 
 def visit(model: Model, node: Node) -> bool:
@@ -180,9 +182,6 @@ def _seal_shared(model: Model, call: hop.Call) -> None:
         owner = keys.get(_torch.storage_key(value.value))
         if owner is not None:
             _seal(call.node, [owner, value.storage])
-            for _, place in model.operands((call.node.args,)):
-                if place.storage is owner:
-                    model.add_read(call.node, place)
         if not call.is_stacked(result):
             _seal_tied_inside(model, call, result, value)
         if model.addressing.has_names and not _is_laid_out(model, call, result, value):

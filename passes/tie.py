@@ -52,7 +52,8 @@ class _Planner:
 
     def plan(self, graph: Graph) -> Plan:
         """Plan a graph: its subgraphs first."""
-        pins = self._names_offsets and graph is not self._root
+        is_inner = graph is not self._root
+        pins = self._names_offsets and is_inner
         inner: dict[GraphModule, Plan] = {}
         ties: dict[Node, tuple[Tie, ...]] = {}
         users = _users(graph)
@@ -65,11 +66,12 @@ class _Planner:
             if tied is not None:
                 inner.update(tied[0])
                 ties.update(tied[1])
-        decision = decided(graph, Calls(self._summaries, ties, pins), self._options)
+        decision = decided(graph, Calls(self._summaries, ties, pins, is_inner), self._options)
         told = {(c.node, c.slot) for c in decision.model.candidates}
         if any((node, tie.result) not in told for node, tied in ties.items() for tie in tied):
             # The graph's own model left a tie out: a write that nobody would have looked at.
-            inner, decision = {}, decided(graph, Calls(self._summaries, pinned=pins), self._options)
+            calls = Calls(self._summaries, pinned=pins, inner=is_inner)
+            inner, decision = {}, decided(graph, calls, self._options)
         for module in users:
             functional = self.functional(module)
             if module not in inner and functional is not None:

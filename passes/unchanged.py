@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING
 import torch
 from torch.fx import Node
 
+from . import scatter
 from .candidate import Candidate, Kind
 from .place import Place, Read, Storage, reads_alike
 from .region import Region
-from .schema import argument, is_operator, schema_of
+from .schema import argument, schema_of
 
 if TYPE_CHECKING:
     from .decision import Decision
 
 STORING = frozenset({Kind.SCATTER, Kind.INDEX_PUT, Kind.IN_PLACE})  # what may put bytes back
-_FEW = 32  # elements that are looked at one by one
+_FEW = 32  # elements, or candidates, that are looked at one by one
 # Operators that store what they are given without looking at what was there, and the argument's name.
 _STORING = {
     "aten::index_put": "values",
@@ -41,22 +42,40 @@ def is_moved(decision: Decision, candidate: Candidate) -> bool:
 
 
 def _is_repeated(decision: Decision, candidate: Candidate, source: Place) -> bool:
-    """Return whether a scatter's operand was made by a scatter of the same source into the same bytes."""
+    """Return whether what a scatter would write lies there since a scatter of the same source."""
     model = decision.model
     first = model.made_by.get(candidate.operand.storage)
-    if first is None or first.kind is not Kind.SCATTER or first.obstacle is not None or not first.others:
+    if first is None or first.kind is not Kind.SCATTER or first.obstacle is not None:
         return False  # with an obstacle, the two have no coordinates to compare
-    if any(
-        first.time < w.time < candidate.time
-        for storage in (source.storage, candidate.operand.storage)
-        for w in model.writes.get(storage, ())
-    ):
-        return False
     given = first.others[0][2]
     if given.storage is not source.storage or not reads_alike(given.value, source.value):
         return False
+    if not reads_alike(first.operand.value, candidate.operand.value):
+        return False  # a source of another dtype is converted to that of the operand
+    if any(scatter.written(model, c.node, c.operand) is None for c in (first, candidate)):
+        return False
     pairs = ((given.region, source.region), (first.writes[0], candidate.writes[0]))
-    return all(model.geometry.same(_without_units(a), _without_units(b)) for a, b in pairs)
+    if not all(model.geometry.same(_without_units(a), _without_units(b)) for a, b in pairs):
+        return False
+    return not _is_overwritten(decision, first, candidate, source)
+
+
+def _is_overwritten(decision: Decision, first: Candidate, candidate: Candidate, source: Place) -> bool:
+    """Return whether a source, or what the first of two scatters made of it, may change before the second.
+
+    The second overwrites these bytes and does not read them, so it held no write in between back.
+    """
+    model, root = decision.model, decision.root(candidate.operand.storage)
+    between = model.candidates[first.index + 1 : candidate.index]
+    real = (w for storage in (source.storage, root) for w in model.writes.get(storage, ()))
+    if len(between) > _FEW or any(first.time < w.time < candidate.time for w in real):
+        return True
+    return any(
+        c.result in decision.edge
+        and decision.root(c.operand.storage) is root
+        and any(decision.meets(w, candidate.writes[0]) for w in c.writes)
+        for c in between
+    )
 
 
 def _without_units(region: Region) -> Region:
@@ -96,11 +115,9 @@ def _puts_own_slot(decision: Decision, candidate: Candidate, read: Read) -> bool
     is, the slot itself does not change.
     """
     op, node, root = candidate.node.target, candidate.node, decision.root(candidate.operand.storage)
-    own = [(name, n, p) for name, n, p in candidate.others if decision.root(p.storage) is root]
-    if not own or not is_operator(op):
-        return False
     name = _STORING.get(schema_of(op).name)
-    source = next(((n, p) for given, n, p in own if given == name), None)
+    own = ((n, p) for given, n, p in candidate.others if given == name and decision.root(p.storage) is root)
+    source = next(own, None)
     if source is None or argument(node, "accumulate") or argument(node, "reduce"):
         return False
     if decision.is_served(node, source[0]) or not reads_alike(source[1].value, candidate.operand.value):
@@ -115,7 +132,7 @@ def _puts_own_slot(decision: Decision, candidate: Candidate, read: Read) -> bool
 def _is_slot(node: Node, source: Region, whole: Region) -> bool:
     """Return whether a source is what one index of a dimension names, of a call that stores one index."""
     dim = _one_index(node)
-    if dim is None or not (source.static and whole.static) or not -len(whole.sizes) <= dim < len(whole.sizes):
+    if dim is None or not (source.static and whole.static):
         return False
     size, stride = whole.sizes[dim], whole.strides[dim]
     at = dim % len(whole.sizes)

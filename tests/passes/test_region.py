@@ -115,3 +115,10 @@ def test_a_whole_and_its_halves_are_the_same_bytes_only_where_nothing_is_left_ov
     assert _torch.statically_known(env, sympy.Eq(3 * n * m - 6 * m * k, 0)) is is_even
     assert not _torch.statically_known(env, sympy.Lt(n * m, 2 * m * k))
     assert not _torch.statically_known(env, sympy.Le(m, k))
+
+
+def test_steps_whose_lengths_are_not_known_are_not_compared() -> None:
+    row, other = sympy.symbols("row other", positive=True, integer=True)
+    rows = Region(0, (4, 2), (row, 4), 4)
+    assert Geometry().contains(rows, Region(0, (3, 2), (row, 4), 4))
+    assert not Geometry().contains(rows, Region(0, (3, 2), (other, 4), 4))

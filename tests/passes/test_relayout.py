@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 
 import pytest
@@ -38,6 +39,18 @@ def test_an_element_of_a_list_is_written_where_its_operand_lies() -> None:
     report, gm = rewritten(program, columns(), plain())
     assert "aten::_foreach_add.self[0]" in report.reinplaced
     assert not any("copy_" in target for target in targets(gm))
+
+
+def test_an_element_beside_one_that_is_laid_out_anew_is_as_it_was() -> None:
+    """The other one repeats its only row, and its result has a buffer of its own."""
+
+    def program(x: Tensor, row: Tensor, rows: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        first, second = aten._foreach_add.Scalar([x, row.expand(6, 4)], 3)
+        x.copy_(first)
+        return aten.index_put.default(second, [rows], y).sum(), first.sum()
+
+    report, _ = rewritten(program, columns(), plain()[:1], ROWS, plain()[:2])
+    assert report.reinplaced == ["aten::_foreach_add.self[0]", "aten::index_put.self"]
 
 
 def test_a_returned_element_keeps_its_strides() -> None:
@@ -228,28 +241,6 @@ def test_but_not_where_that_was_refused() -> None:
     assert refused.reason is Reason.INPUT_KEPT
 
 
-@pytest.mark.parametrize("element", [0, 5])
-def test_a_few_elements_by_strides_hold_it_back_only_where_they_move(element: int) -> None:
-    def program(x: Tensor, rows: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        new = aten.index_put.default(x, [rows], y)
-        x.copy_(new)
-        return aten.as_strided.default(new, [1], [1], element) * 1, new.sum()
-
-    report, _ = rewritten(program, columns(), ROWS, plain()[:2])
-    outcome = next(o for o in report.outcomes if o.label == "aten::index_put.self")
-    assert outcome.reinplaced == (element == 0)
-
-
-def test_a_source_of_such_an_operator_may_have_any_strides() -> None:
-    def program(x: Tensor, rows: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        new = aten.index_put.default(x, [rows], y)
-        x.copy_(new)
-        return aten.as_strided_scatter.default(y * 2, new[0], [4], [1], 4), new.sum()
-
-    report, _ = rewritten(program, columns(), ROWS, plain()[:2])
-    assert "aten::index_put.self" in report.reinplaced
-
-
 def test_a_clone_that_asks_for_dense_strides_is_one_where_its_operand_was_dense() -> None:
     def program(x: Tensor, rows: Tensor, y: Tensor) -> Tensor:
         new = aten.index_put.default(x, [rows], y)
@@ -260,6 +251,17 @@ def test_a_clone_that_asks_for_dense_strides_is_one_where_its_operand_was_dense(
 
     report, gm = rewritten(program, columns(), ROWS, plain()[:2])
     assert copied_bytes(gm) == 0 and "aten::clone.self" in report.reinplaced
+
+
+@pytest.mark.parametrize("converts", [True, False])
+def test_a_clone_for_the_sake_of_other_strides_stays(converts: bool) -> None:
+    def program(x: Tensor) -> Tensor:
+        turned = (x * 2).t()
+        form = torch.contiguous_format if converts else torch.preserve_format
+        return aten.clone.default(turned, memory_format=form).sum()
+
+    report, gm = rewritten(program, plain())
+    assert ("aten.clone.default" in targets(gm)) is converts and report.clones == []
 
 
 def two_channels_last(b: GraphBuilder) -> list[Node]:
@@ -312,10 +314,10 @@ def test_a_view_that_only_fake_tensors_make_holds_it_back(turned: bool) -> None:
     assert ("aten::scatter.self" in report.reinplaced) is not turned
 
 
-@pytest.mark.parametrize("use", ["roll", "index_fill", "index", "flip"])
+@pytest.mark.parametrize("use", ["roll", "index_fill", "index", "_unsafe_index", "index of many", "flip"])
 def test_whose_strides_fake_tensors_do_not_tell_hold_it_back(use: str) -> None:
     b = GraphBuilder()
-    given = torch.arange(24).view(2, 2, 2, 3) if use != "index" else torch.arange(12).view(2, 1, 2, 3)
+    given = torch.arange(12).view(2, 1, 2, 3) if use.endswith("index") else torch.arange(24).view(2, 2, 2, 3)
     operand = b.call(aten.mul.Tensor, b.placeholder(given.permute(0, 3, 1, 2)), 2)
     index = torch.zeros(1, *operand.meta["val"].shape[1:], dtype=torch.int64)
     new = b.call(aten.scatter.value, operand, 0, b.placeholder(index), 7)
@@ -324,10 +326,12 @@ def test_whose_strides_fake_tensors_do_not_tell_hold_it_back(use: str) -> None:
         "roll": lambda: b.call(aten.roll.default, new, [1], [3]),
         "index_fill": lambda: b.call(aten.index_fill.int_Scalar, new, 1, both, 5),
         "index": lambda: b.call(aten.index.Tensor, new, [None, both]),
+        "_unsafe_index": lambda: b.call(aten._unsafe_index.Tensor, new, [None, both]),
+        "index of many": lambda: b.call(aten.index.Tensor, new, [None, both]),
         "flip": lambda: b.call(aten.flip.default, new, [3]),
     }
     report, _ = held(b, [b.call(aten.sum.default, calls[use]()), b.call(aten.sum.default, new)])
-    assert ("aten::scatter.self" in report.reinplaced) is (use == "flip")
+    assert ("aten::scatter.self" in report.reinplaced) is (use in ("flip", "index of many"))
 
 
 def test_what_is_rolled_keeps_its_strides() -> None:
@@ -335,6 +339,24 @@ def test_what_is_rolled_keeps_its_strides() -> None:
     operand = b.call(aten.mul.Tensor, b.placeholder(torch.arange(24).view(2, 2, 2, 3).permute(0, 3, 1, 2)), 2)
     new = b.call(aten.scatter.value, operand, 0, b.placeholder(torch.zeros(1, 3, 2, 2, dtype=torch.int64)), 7)
     held(b, [b.call(aten.roll.default, new, [1], [3])])
+
+
+@pytest.mark.parametrize("way", ["wrapper", "several results", "one result"])
+def test_who_does_not_hand_new_strides_on_holds_those_of_dimensions_of_one_back(way: str) -> None:
+    b = GraphBuilder()
+    index = b.placeholder(torch.zeros(1, 1, 3, 4, dtype=torch.int64))
+    new = []
+    for _ in range(2):
+        operand = b.placeholder(torch.arange(24).view(2, 3, 4, 1).permute(0, 3, 1, 2))
+        put = b.call(aten.scatter.value, b.call(aten.mul.Tensor, operand, 2), 0, index, 7)
+        if way == "wrapper":
+            new.append(b.v1(adversary.operator("bump"), x=put)[-1])
+        elif way == "several results":
+            new.append(b.call(operator.getitem, b.call(aten.sort.default, put), 0))
+        else:
+            new.append(b.call(aten.neg.default, put))
+    report, _ = held(b, [b.call(aten.gcd.default, *new), b.call(aten.cat.default, new, 1)])
+    assert report.reinplaced.count("aten::scatter.self") == (way == "one result")
 
 
 @pytest.mark.parametrize("joined", [True, False])

@@ -28,3 +28,10 @@ def test_those_of_others_are_not() -> None:
 def test_another_shape_has_another_order() -> None:
     x = torch.arange(12)
     assert overlap_elsewhere(x, x.view(3, 4))
+
+
+def test_an_element_that_begins_in_the_middle_of_another_meets_it() -> None:
+    base = torch.zeros(4, dtype=torch.int32)
+    wide = base.view(torch.int64)
+    assert overlap_elsewhere(base[:2], wide)  # the second one lies in the first one of the other
+    assert not overlap_elsewhere(base[::2], wide)

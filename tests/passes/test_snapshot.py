@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import operator
 from collections.abc import Callable
 
 import pytest
@@ -305,3 +306,21 @@ def test_a_scatter_by_offsets_may_be_given_a_copy_of_what_it_puts_but_not_of_wha
     assert ("aten::slice_scatter.self" in in_place) == source
     if source:
         assert report.clone_bytes == row.meta["val"].nbytes
+
+
+@pytest.mark.parametrize("absolute", [True, False])
+def test_a_wrapper_that_names_bytes_by_offsets_is_given_no_copy_of_its_base(absolute: bool) -> None:
+    """Its results are not taken one by one, so it stays as it is, and the copy would begin elsewhere."""
+    b = GraphBuilder()
+    cache = b.call(aten.mul.Tensor, b.placeholder(arange(6, 4)), 3)
+    row = b.call(aten.select.int, cache, 0, 2)
+    part = b.call(aten.slice.Tensor, row, 0, 0, 4, 2) if absolute else b.call(aten.slice.Tensor, row, 0, 1, 3)
+    where, value = b.placeholder(torch.tensor([2])), b.placeholder(arange(1, 4) + 90)
+    new = b.call(aten.index_put.default, cache, [where], value)
+    wrapper = b.v2(adversary.operator("bump"), {"x": (row, part)})[-1].args[0]
+    both = b.graph.call_function(operator.getitem, (wrapper, slice(0, 2)))
+    both.meta["val"] = wrapper.meta["val"][:2]
+    last = b.graph.call_function(operator.getitem, (both, 1))
+    last.meta["val"] = both.meta["val"][1]
+    report, _ = held(b, [new, b.call(aten.neg.default, last)])
+    assert ("aten::index_put.self" in report.reinplaced) is not absolute

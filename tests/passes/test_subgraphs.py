@@ -225,6 +225,23 @@ def test_an_operand_of_a_mapped_function_is_never_written() -> None:
     assert len(report.clones) == 1 and not any("map" in label for label in report.reinplaced)
 
 
+@pytest.mark.parametrize("channels", [1, 2])
+def test_what_is_returned_keeps_the_strides_of_dimensions_of_one(channels: int) -> None:
+    """What is joined of two tensors of one channel goes by them."""
+
+    def fn(flag: Tensor, x: Tensor, y: Tensor, index: Tensor) -> Tensor:
+        def put(x: Tensor) -> Tensor:
+            return torch.ops.aten.scatter.value(x * 3, 0, index, 7)
+
+        one = torch.cond(flag, put, lambda x: put(x + 1), (x * 2,))
+        two = torch.cond(flag, put, lambda x: put(x + 1), (y * 2,))
+        return torch.cat([one, two], 1)
+
+    x = torch.arange(24 * channels).view(2, 3, 4, channels).permute(0, 3, 1, 2)
+    index = torch.zeros(1, channels, 3, 4, dtype=torch.int64)
+    rewritten(fn, torch.tensor(True), x, x + 50, index, also=[False])
+
+
 def test_a_failure_leaves_the_graph_and_all_subgraphs(monkeypatch: pytest.MonkeyPatch) -> None:
     def fn(flag: Tensor, x: Tensor, v: Tensor) -> Tensor:
         hidden = x * 2

@@ -14,7 +14,7 @@ from pytest_reinplace.passes import reinplace
 from pytest_reinplace.passes.graph_builder import GraphBuilder
 from pytest_reinplace.passes.verify import assert_equivalent
 
-from .test_in_place_forms import rewritten
+from .test_in_place_forms import held, rewritten
 from .trace import arange
 
 aten = torch.ops.aten
@@ -125,50 +125,146 @@ def test_what_lies_across_rows_may_change() -> None:
     assert rows_stored(slice(0, 2), put, FIRST) > 32
 
 
-def repeated(second: Callable[[Tensor, Tensor], Tensor]) -> int:
-    def program(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        new = aten.slice_scatter.default(x + 1, y[:2], 0, 2, 4)
-        again = second(new, y)
-        return again, (new * 2)[0] + again[0]
-
-    report, _ = rewritten(program, arange(6, 4), arange(4, 4) + 50)
-    return report.clone_bytes
-
-
-def test_a_scatter_that_is_repeated_writes_nothing() -> None:
-    assert repeated(lambda new, y: aten.slice_scatter.default(new, y[:2], 0, 2, 4)) == 0
-    assert repeated(lambda new, y: aten.slice_scatter.default(new, y[0:2].view(2, 4), 0, 2, 4)) == 0
+Part = Callable[[Tensor], Tensor]
 
 
 @pytest.mark.parametrize(
-    "second",
+    ("whole", "source", "dim"),
     [
-        lambda new, y: aten.slice_scatter.default(new, y[1:3], 0, 2, 4),
-        lambda new, y: aten.slice_scatter.default(new, y[:2], 0, 1, 3),
-        lambda new, y: aten.slice_scatter.default(new, y[:2].neg(), 0, 2, 4),
+        (lambda c: c, lambda c: c.view(24)[2:6].view(1, 4), 0),  # across two rows
+        (lambda c: c[0:5], lambda c: c[1:6, 0:1], 1),  # as many steps away as there are columns
+        (lambda c: c[1:6], lambda c: c[0:5, 0:1], 1),  # before the first column
     ],
 )
-def test_one_of_something_else_or_elsewhere_does(second: Callable[[Tensor, Tensor], Tensor]) -> None:
-    assert repeated(second) > 0
+def test_what_lies_between_two_slots_is_none(whole: Part, source: Part, dim: int) -> None:
+    """It is as large as a slot and meets the first one, which is written."""
+
+    def program(x: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
+        cache = x + 1
+        old = source(cache)
+        return aten.index_copy.default(whole(cache), dim, first, old), old.exp()
+
+    x = torch.arange(24.0).view(6, 4)
+    report, _ = rewritten(program, x, torch.tensor([0]))
+    assert report.clone_bytes == source(x).nbytes
 
 
-@pytest.mark.parametrize("between", [True, False])
-def test_a_source_that_is_overwritten_in_between_is_another(between: bool) -> None:
+@pytest.mark.parametrize("turned", [True, False])
+def test_a_slot_that_is_stored_turned_changes(turned: bool) -> None:
+    def program(x: Tensor, where: Tensor) -> tuple[Tensor, Tensor]:
+        cache = x + 1
+        old = cache[1]
+        new = aten.index_put.default(cache, [where], old.t() if turned else old)
+        return new, old.exp()
+
+    report, _ = rewritten(program, torch.arange(18.0).view(2, 3, 3), torch.tensor([1]))
+    assert (report.clone_bytes == 36) is not turned
+
+
+@pytest.mark.parametrize("mixed", [True, False])
+def test_a_slot_whose_elements_are_stored_in_another_order_changes(mixed: bool) -> None:
+    def program(x: Tensor, where: Tensor, order: Tensor) -> tuple[Tensor, Tensor]:
+        cache = x + 1
+        old = cache[1]
+        return aten.index_put.default(cache, [where, order] if mixed else [where], old), old.exp()
+
+    report, _ = rewritten(
+        program, torch.arange(24.0).view(6, 4), torch.tensor([1]), torch.tensor([3, 2, 1, 0])
+    )
+    assert ("aten::exp.self" in report.clones) is mixed
+
+
+def test_the_only_slot_may_lie_anywhere() -> None:
+    """Its stride is any number, 0 too."""
+
+    def program(x: Tensor, where: Tensor) -> tuple[Tensor, Tensor]:
+        cache = aten.as_strided.default(x + 1, [1, 4], [0, 1])
+        return aten.index_copy.default(cache, 0, where, cache[0:1]), cache.exp()
+
+    rewritten(program, torch.arange(4.0), torch.tensor([0]))
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_an_element_of_another_tensor_is_written_over_the_one_that_lies_there(own: bool) -> None:
+    def program(x: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
+        cache, other = x + 1, x * 7
+        old = cache[0:1]
+        return aten.index_put.default(cache, [first], (cache if own else other)[0:1]), old.exp()
+
+    report, _ = rewritten(program, torch.arange(8.0), torch.tensor([0]))
+    assert report.clones == (["aten::index_put.values"] if own else ["aten::exp.self"])
+
+
+def test_an_index_is_not_what_is_stored() -> None:
+    def program(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        cache = x * 2
+        index = cache[0:1]  # it says that it is written itself
+        return aten.index_put.default(cache, [index], y), index.neg()
+
+    report, _ = rewritten(program, torch.arange(8), torch.tensor([5]))
+    assert report.clones == ["aten::neg.self"]
+
+
+@pytest.mark.parametrize("conjugated", [True, False])
+def test_an_element_that_is_stored_conjugated_changes(conjugated: bool) -> None:
     b = GraphBuilder()
-    x, y, z = (b.placeholder(arange(4, 2) + start) for start in (0, 20, 40))
-    cache = b.call(aten.mul.Tensor, x, 3)
-    first = b.call(aten.slice_scatter.default, cache, y, 0, 0, 4)
-    if between:
-        b.call(aten.copy_.default, y, z)
-    second = b.call(aten.slice_scatter.default, first, y, 0, 0, 4)
-    if not between:
-        b.call(aten.copy_.default, y, z)
-    gm = b.finished([second])
+    first = b.placeholder(torch.tensor([0]))
+    given = torch.complex(torch.arange(4.0), torch.arange(4.0) + 1)
+    cache = b.call(aten.mul.Tensor, b.placeholder(given), 2)
+    old = b.call(aten.slice.Tensor, cache, 0, 0, 1)
+    source = b.call(aten._conj.default, old) if conjugated else old
+    new = b.call(aten.index_put.default, cache, [first], source)
+    report, _ = held(b, [new, b.call(aten.exp.default, old)])
+    assert ("aten::exp.self" in report.clones) is conjugated
+
+
+def test_an_element_that_was_kept_from_before_is_not_what_lies_there() -> None:
+    def program(x: Tensor, y: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
+        cache = x + 1
+        part = cache[0:1]
+        new = aten.index_put.default(cache, [first], y)
+        old = new[0:1]
+        return aten.index_put.default(new, [first], part), old.exp()
+
+    report, _ = rewritten(program, torch.arange(8.0), torch.tensor([50.0]), torch.tensor([0]))
+    assert report.clones == ["aten::index_put.values", "aten::exp.self"]
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_nor_is_it_what_a_scatter_puts_back(kept: bool) -> None:
+    def program(x: Tensor, y: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
+        cache = x + 1
+        part = cache[0:1]
+        new = aten.index_put.default(cache, [first], y)
+        old = new[0:1]
+        return aten.slice_scatter.default(new, part if kept else new[0:1], 0, 0, 1), old.exp()
+
+    report, _ = rewritten(program, torch.arange(8.0), torch.tensor([50.0]), torch.tensor([0]))
+    assert (report.clone_bytes > 0) is kept
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_what_a_scatter_puts_there_of_another_tensor_is_new(own: bool) -> None:
+    def program(x: Tensor) -> tuple[Tensor, Tensor]:
+        cache, other = x + 1, x * 7
+        old = cache[0:1]
+        return aten.slice_scatter.default(cache, (cache if own else other)[0:1], 0, 0, 1), old.exp()
+
+    report, _ = rewritten(program, torch.arange(8.0))
+    assert (report.clone_bytes > 0) is not own
+
+
+def test_slots_of_sizes_that_only_the_call_tells_are_not_compared() -> None:
+    def program(x: Tensor, where: Tensor) -> tuple[Tensor, Tensor]:
+        cache = x + 1
+        old = cache[1:2]
+        return aten.index_copy.default(cache, 0, where, old), old.exp()
+
+    inputs = [torch.arange(28.0).view(7, 4), torch.tensor([1])]
+    gm = make_fx(program, tracing_mode="symbolic")(*inputs)
     new = copy.deepcopy(gm)
-    reinplace(new)
-    assert_equivalent(gm, new, b.inputs)
-    written = [n for n in new.graph.nodes if n.target in (aten.copy_.default, aten.slice_scatter.default)]
-    assert len(written) == 2 + between
+    assert reinplace(new, order="keep").reinplaced == ["aten::index_copy.self"]
+    assert_equivalent(gm, new, inputs)
 
 
 @pytest.mark.parametrize("known", [True, False])

@@ -211,3 +211,18 @@ def test_what_is_put_back_whatever_it_holds_is_legal() -> None:
         return [b.call(aten.sum.default, b.call(aten.slice_scatter.default, x, source, 0, 4, 6))]
 
     assert least(build) == 0
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_the_end_of_fresh_memory_is_a_copy_only_where_nobody_uses_its_beginning(shared: bool) -> None:
+    b = GraphBuilder()
+    given = b.placeholder(torch.arange(4.0))
+    memory = b.call(aten.empty_strided.default, [8], [1], dtype=torch.float32)
+    end = b.call(aten.as_strided.default, memory, [4], [1], 4)
+    written = b.call(aten.copy_.default, end, given)
+    beginning = b.call(aten.as_strided.default, memory, [4], [1], 0) if shared else given
+    gm = b.finished([b.call(aten.add.Tensor, written, beginning)])
+    functional = GraphBuilder()
+    assert copied_bytes(gm, functional.finished([functional.placeholder(torch.arange(4.0))])) == 16 * (
+        not shared
+    )
