@@ -120,8 +120,10 @@ def call_kernels(graph: Graph) -> None:
     By itself it refuses those that it also has a decomposition of (``index_add_``), and in a backward graph
     gives the others contiguous copies: what is written into a copy is lost.
     """
-    for op in {node.target for node in graph.nodes if node.op == "call_function"}:
-        if isinstance(op, torch._ops.OpOverload) and op.namespace == "aten" and schema_of(op).mutable:
+    called = {node.target for node in graph.nodes if node.op == "call_function" and is_operator(node.target)}
+    for op in called:
+        schema = schema_of(op)
+        if schema.name.startswith("aten::") and schema.mutable:
             _torch.call_kernel_of(op)
 
 

@@ -8,7 +8,7 @@ import functools
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ from ..item_capture import MEASURED, attach, settings_of
 from ..limit import exact
 from . import baseline, gate
 from .benchmark import effort, report, withdraw
-from .figures import Measurement, Side
+from .figures import Measurement
 from .result import Result
 from .sides import DeviceLost, Measured, OutOfMemory, measured
 
@@ -39,46 +39,43 @@ def run(item: pytest.Item, entry: Entry, preset: Preset, pass_name: str, backend
     Raises:
         GateFailure: a figure is over its limit, a device is out of memory, or a file of baselines is wrong.
     """
-    settings, slug = settings_of(item.config), _slug(preset.device, backend)
-    folder = folder_of(entry, settings)
-    known = _known(item, folder, slug, settings)
-    root = item.config.rootpath
-
-    def figures(sides: Mapping[str, Side]) -> Measurement:
-        return Measurement(
-            entry=entry.name,
-            folder=os.path.relpath(folder, root),
-            source=os.path.relpath(entry.path, root),
-            device=slug,
-            pass_name=pass_name,
-            sides=sides,
-        )
-
     with _in_words(item):
-        benching = measured(
-            entry,
-            preset,
-            pass_name,
-            backend,
-            root,
-            effort=effort(item.config),
-            alone=functools.partial(_exclusive, preset.device),
-            progress=progress.of(item.config),
-            pictured=settings.pictured,
-            verified=settings.verify,
-        )
-        with benching as found:
-            ruling = _ruling(figures(found.sides), known, settings, lambda: figures(found.again()))
-    first = dataclasses.replace(figures(found.sides), calls=found.calls, copy_bandwidth=found.copy_bandwidth)
-    verdict = found.verdicts[-1]
-    unrun = tuple(f"not run with {name}: {why}" for name, why in preset.unrunnable.items())
-    ruling = dataclasses.replace(ruling, remarks=(*unrun, *_wrong_elsewhere(found), *ruling.remarks))
-    result = Result(first, ruling, not verdict.problems())
+        verdict, result = _measured(item, entry, preset, pass_name, backend)
     _hand_on(item, verdict, result)
-    if result.is_right and ruling.excesses:
+    if result.is_right and result.ruling.excesses:
         verification.judge(item, verdict.graphs, f"pass {pass_name}, backend {backend}")
         raise GateFailure(_text(result))
     return verdict
+
+
+def _measured(
+    item: pytest.Item, entry: Entry, preset: Preset, pass_name: str, backend: str
+) -> tuple[EntryVerdict, Result]:
+    settings, slug = settings_of(item.config), _slug(preset.device, backend)
+    folder, root = folder_of(entry, settings), item.config.rootpath
+    known = _known(item, folder, slug, settings)
+    paths = os.path.relpath(folder, root), os.path.relpath(entry.path, root)
+    figures = functools.partial(Measurement, entry.name, *paths, slug, pass_name)
+    benching = measured(
+        entry,
+        preset,
+        pass_name,
+        backend,
+        root,
+        effort=effort(item.config),
+        alone=functools.partial(_exclusive, preset.device),
+        progress=progress.of(item.config),
+        pictured=settings.pictured,
+        verified=settings.verify,
+    )
+    with benching as found:
+        ruling = _ruling(figures(found.sides), known, settings, lambda: figures(found.again()))
+    unrun = tuple(f"not run with {name}: {why}" for name, why in preset.unrunnable.items())
+    ruling = dataclasses.replace(ruling, remarks=(*unrun, *_wrong_elsewhere(found), *ruling.remarks))
+    verdict = found.verdicts[-1]
+    return verdict, Result(
+        figures(found.sides, found.calls, found.copy_bandwidth), ruling, not verdict.problems()
+    )
 
 
 def _slug(kind: str, backend: str) -> str:
@@ -96,11 +93,7 @@ def _known(item: pytest.Item, folder: Path, slug: str, settings: Settings) -> ba
     """Return the device's baselines; skip where others have some and this device none."""
     path = baseline.path_of(folder, slug)
     if path.exists():
-        try:
-            return baseline.load(path)
-        except baseline.BaselineError as error:
-            withdraw(item)
-            raise GateFailure(str(error)) from None
+        return baseline.load(path)
     if not settings.updates and settings.against is None and any(folder.glob("*.yaml")):
         where = os.path.relpath(item.path, item.config.invocation_params.dir)
         on = "" if settings.device is None else f" --reinplace-device={settings.device}"
@@ -158,6 +151,9 @@ def _in_words(item: pytest.Item) -> Iterator[None]:
     except OutOfMemory as error:
         withdraw(item)
         raise GateFailure(f"out of memory: {error}; choose smaller args for this device") from None
+    except baseline.BaselineError as error:
+        withdraw(item)
+        raise GateFailure(str(error)) from None
     except DeviceLost as error:
         withdraw(item)
         raise GateFailure(
