@@ -43,6 +43,10 @@ def _run(given: argparse.Namespace) -> int:
         from . import show
 
         return show.show(given.report, given.markdown)
+    if given.command == "results":
+        from . import results
+
+        return results.run(given.report, given.out, given.about)
     if given.command == "compare":
         from . import compare
 
@@ -70,6 +74,10 @@ def _parser() -> argparse.ArgumentParser:
     show = commands.add_parser("show", help="print the terminal section of a JSON report")
     show.add_argument("report", type=Path, metavar="A.json")
     show.add_argument("--markdown", action="store_true", help="what --reinplace-markdown writes")
+    results = commands.add_parser("results", help="write what a run measured as a page with a plot")
+    results.add_argument("report", type=Path, metavar="A.json")
+    results.add_argument("out", type=Path, metavar="OUT.md", help="its plot goes beside it, as OUT.svg")
+    results.add_argument("--about", default="", metavar="COMMAND", help="the command that measured")
     _add_compare(commands.add_parser("compare", help="print two reports beside each other, hold limits"))
     merge = commands.add_parser("merge", help="write the reports of several shards as one")
     merge.add_argument("out", type=Path, metavar="OUT.json", help="written whole or not at all")

@@ -50,10 +50,16 @@ class Side:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Side:
-        """Return what :meth:`to_dict` gave."""
-        known = {field.name for field in dataclasses.fields(cls)}
-        kept = {name: value for name, value in data.items() if name in known}
-        return cls(**{**kept, "times": tuple(data["times"])})
+        """Return what :meth:`to_dict` gave; raises ``KeyError``, ``TypeError`` or ``ValueError``."""
+        counts = {name: data.get(name) for name in ("clones", "clone_bytes", "moved_bytes")}
+        seconds = data.get("compile_seconds")
+        return cls(
+            name=str(data["name"]),
+            peak_bytes=int(data["peak_bytes"]),
+            times=tuple(map(float, data["times"])),
+            compile_seconds=None if seconds is None else float(seconds),
+            **{name: None if count is None else int(count) for name, count in counts.items()},
+        )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -99,7 +105,13 @@ class Measurement:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Measurement:
-        """Return what :meth:`to_dict` gave."""
-        known = {field.name for field in dataclasses.fields(cls)}
-        kept = {name: value for name, value in data.items() if name in known}
-        return cls(**{**kept, "sides": {name: Side.from_dict(side) for name, side in data["sides"].items()}})
+        """Return what :meth:`to_dict` gave; raises as :meth:`Side.from_dict` does."""
+        bandwidth = data.get("copy_bandwidth")
+        found = cls(
+            **{name: str(data[name]) for name in ("entry", "folder", "source", "device", "pass_name")},
+            sides={str(name): Side.from_dict(side) for name, side in data["sides"].items()},
+            calls=int(data["calls"]),
+            copy_bandwidth=None if bandwidth is None else float(bandwidth),
+        )
+        found.sides[found.pass_name], found.sides[EAGER]
+        return found
