@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from . import wording
 from .limit import METRICS, Limit
+from .measure.figures import STOCK
+from .measure.paired import Ratio, ratio
 from .stored import Stored, StoredTest
 
 Figures = Mapping[str, int | float]
@@ -22,6 +24,7 @@ class Row:
         new: its figures now.
         excesses: what is over a limit, a sentence each.
         remarks: what else a reader should know, a sentence each.
+        advice: what may be worse and cannot be judged, a sentence each.
     """
 
     nodeid: str
@@ -29,6 +32,7 @@ class Row:
     new: Figures
     excesses: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()
 
     @property
     def changed(self) -> list[str]:
@@ -109,8 +113,48 @@ def _row(nodeid: str, old: StoredTest, new: StoredTest, limits: Iterable[Limit])
     before, now = _figures(old), _figures(new)
     limits = list(limits)
     unjudged = list(_unjudged(old, new)) if limits else []
-    excesses = [*unjudged, *_excesses(before, now, limits)]
-    return Row(nodeid, before, now, tuple(excesses), tuple(_remarks(old, new)))
+    exact = [limit for limit in limits if limit.metric != "runtime"]
+    timed = [limit for limit in limits if limit.metric == "runtime"]
+    slower, advice = [], []
+    for limit in timed:
+        if "runtime" in before and "runtime" in now:
+            (slower if _is_interleaved(old, new) else advice).extend(_slower(limit, old, new))
+        else:
+            slower += _excesses(before, now, [limit])
+    excesses = [*unjudged, *_excesses(before, now, exact), *slower]
+    return Row(nodeid, before, now, tuple(excesses), tuple(_remarks(old, new)), tuple(advice))
+
+
+def _is_interleaved(old: StoredTest, new: StoredTest) -> bool:
+    """Return whether both runs timed Inductor's side as well: its share says what the machine did."""
+    return all(
+        test.sides is not None and test.sides.pass_name != STOCK and STOCK in test.sides.sides
+        for test in (old, new)
+    )
+
+
+def _slower(limit: Limit, old: StoredTest, new: StoredTest) -> Iterator[str]:
+    """Yield why a test became slower: surely, beside Inductor's side; or by seconds, which may mislead."""
+    if not _is_interleaved(old, new):
+        before, now = old.measured["runtime"], new.measured["runtime"]
+        if limit.is_exceeded(before, now):
+            both = "runtime", before, now
+            yield (
+                f"runtime {change(*both)}, {grown(*both)}, is over {limit.text}: no failure, for the two "
+                "runs timed nothing side by side"
+            )
+        return
+    usual, found = (_beside_stock(test) for test in (old, new))
+    if usual and found and found.low > usual.high * (1 + float(limit.amount) / 100):
+        yield (
+            f"runtime {usual.median:.3f} → {found.median:.3f} times that of {STOCK}'s pass in the same run "
+            f"(surely {found.low:.3f} at least); allowed is {limit.text}"
+        )
+
+
+def _beside_stock(test: StoredTest) -> Ratio | None:
+    assert test.sides is not None
+    return ratio(test.sides.tested.times, test.sides.sides[STOCK].times)
 
 
 def _figures(test: StoredTest) -> dict[str, int | float]:

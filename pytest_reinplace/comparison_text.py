@@ -27,7 +27,7 @@ def text(comparison: Comparison) -> Iterator[str]:
         yield from _aligned(cells)
     yield _unchanged(comparison, len(changed))
     for row in comparison.rows:
-        yield from (f"{visible(row.nodeid)}: {visible(remark)}" for remark in row.remarks)
+        yield from (f"{visible(row.nodeid)}: {visible(remark)}" for remark in (*row.remarks, *row.advice))
     for title, names in _lists(comparison):
         yield f"{title}:"
         yield from (f"  {name}" for name in _some(names))
@@ -58,7 +58,9 @@ def markdown(comparison: Comparison, most: int = MOST_CHARACTERS) -> str:
         left = most - sum(map(len, parts)) - sum(map(len, head)) - 2000
         parts.append("\n".join([*head, _fitting(rows, left)]) + "\n")
     remarks = [
-        f"- {in_code(row.nodeid)}: {unmarked(remark)}" for row in comparison.rows for remark in row.remarks
+        f"- {in_code(row.nodeid)}: {unmarked(remark)}"
+        for row in comparison.rows
+        for remark in (*row.remarks, *row.advice)
     ]
     if remarks:
         parts.append(_fitting(remarks, max(most - sum(map(len, parts)) - 500, 0)) + "\n")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from . import plain
+from .measure.figures import Measurement
 from .record import Record
 from .reports.document import SCHEMA
 from .visible import visible
@@ -36,10 +37,12 @@ class StoredTest:
     Args:
         record: what it compiled.
         measured: ``peak_bytes`` (bytes) and ``runtime`` (seconds), where the report has them.
+        sides: all sides of a corpus entry, where it was measured.
     """
 
     record: Record
     measured: Mapping[str, int | float]
+    sides: Measurement | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -124,7 +127,11 @@ def _test(name: str, nodeid: str, data: Any) -> StoredTest:
         measured["peak_bytes"] = _count(data, "peak_bytes", name, where)
     if data.get("runtime") is not None:
         measured["runtime"] = _seconds(data["runtime"], name, where)
-    return StoredTest(Record(nodeid, data["outcome"], graphs), measured)
+    try:
+        sides = Measurement.from_dict(data["measured"]) if data.get("measured") is not None else None
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+        _refuse(name, f"{where}: what was measured is damaged: {visible(error, 200)}")
+    return StoredTest(Record(nodeid, data["outcome"], graphs), measured, sides)
 
 
 def _graph(name: str, where: str, data: Any) -> dict[str, Any]:

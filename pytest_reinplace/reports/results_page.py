@@ -88,14 +88,14 @@ def _totals(results: Sequence[Result]) -> Iterator[str]:
     yield f"| runtime | {less} | {len(sure) - less - more} | {more} |"
     saved = sum(b - a for a, b in clones)
     yield ""
-    less = shown("clone_bytes", max(saved, 0))
-    yield f"Clones that Inductor's pass makes and ours does not, in one call of each: {less}."
+    shorter = shown("clone_bytes", max(saved, 0))
+    yield f"Clones that Inductor's pass makes and ours does not, in one call of each: {shorter}."
     yield ""
 
 
 def plot(results: Sequence[Result]) -> str:
     """Return an SVG: for each entry its peak memory and its runtime by those of Inductor's pass."""
-    rows = []
+    rows: list[dict[str, object]] = []
     for result in sorted(results, key=lambda one: one.measurement.entry):
         found = result.measurement
         if STOCK not in found.sides:

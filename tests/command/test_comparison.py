@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 from pytest_reinplace.comparison import Comparison, change, compare
 from pytest_reinplace.limit import exact, limit
+from pytest_reinplace.measure.gate import Ruling
+from pytest_reinplace.measure.result import Result
 
+from ..measure.measurements import measurement
 from .reports import clone, graph, in_place, stored, test
 
 
@@ -62,8 +68,11 @@ def test_measured_figures_are_held_where_both_have_them() -> None:
         "peak bytes 1000 B → 1011 B, +11 B, +1.1 %; allowed is peak_bytes:1%"
     ]
     assert compared(old, new, "peak_bytes:2%").passed
-    assert excesses(compared({"a": test(runtime=0.001)}, {"a": test(runtime=0.002)}, "runtime:5%")) == [
-        "runtime 1 ms → 2 ms, +1 ms, +100.0 %; allowed is runtime:5%"
+    found = compared({"a": test(runtime=0.001)}, {"a": test(runtime=0.002)}, "runtime:5%")
+    assert excesses(found) == []
+    assert [line for row in found.rows for line in row.advice] == [
+        "runtime 1 ms → 2 ms, +1 ms, +100.0 %, is over runtime:5%: no failure, for the two runs "
+        "timed nothing side by side"
     ]
 
 
@@ -112,3 +121,22 @@ def test_a_change_is_exact_where_rounding_hides_it() -> None:
     assert change("clones", 2, 2) == "2"
     assert change("peak_bytes", None, 5) == "- → 5 B"
     assert change("runtime", 0.00100001, 0.00100002) == "0.00100001 s → 0.00100002 s"
+
+
+def timed(runtime: float, seed: int = 0) -> dict[str, Any]:
+    """Return a test whose sides were interleaved; Inductor's takes a millisecond."""
+    found = Result(measurement(runtime, seed=seed), Ruling(), True).to_dict()
+    return test(runtime=runtime, peak_bytes=1, measured=found)
+
+
+def test_runtimes_beside_inductor_are_judged() -> None:
+    old = {"a": timed(1e-3)}
+    assert excesses(compared(old, {"a": timed(1.01e-3, 1)}, "runtime:5%")) == []
+    (line,) = excesses(compared(old, {"a": timed(1.2e-3, 1)}, "runtime:5%"))
+    assert re.match(
+        r"runtime (0.99|1.00)\d → 1.(19|20)\d times that of inductor's pass in the same run", line
+    )
+
+
+def test_what_was_measured_before_and_is_not_now_is_over_the_limit() -> None:
+    assert excesses(compared({"a": timed(1e-3)}, {"a": test()}, "runtime:5%")) != []
