@@ -56,6 +56,11 @@ class Before:
     added: dict[str, tuple[Outcome, ...]]
     text: str
 
+    @property
+    def offered(self) -> int:
+        """How many candidates there are, and copies into inputs, which a pass could make needless."""
+        return len(self.outcomes) + sum(op_of(node) == COPY for node in self.nodes.values())
+
     @classmethod
     def of(cls, gm: GraphModule, *, lowered: bool = False) -> Before:
         """Take the snapshot of a functional graph.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import itertools
 import types
@@ -10,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import _torch, peak
+from .state import State
 from .twin import leaves
 
 if TYPE_CHECKING:
@@ -60,28 +60,14 @@ def with_peak(
     """
     tensors = list(_tensors(fn, args, kwargs))
     device = "cuda" if any(t.is_cuda for t in tensors) else "cpu"
-    with _restored(tensors):
+    state = State(tensors)
+    try:
         fast(*args, **kwargs)
+    finally:
+        state.restore()
     with progress.measuring(1) as at:
         at(1)
         return peak.measured(lambda: fast(*args, **kwargs), device)
-
-
-@contextlib.contextmanager
-def _restored(tensors: list[torch.Tensor]) -> Iterator[None]:
-    import torch
-
-    gradients = [(t, t.grad) for t in tensors if t.is_leaf]
-    tensors = [*tensors, *(grad for _, grad in gradients if grad is not None)]
-    storages = {t.untyped_storage().data_ptr(): t.untyped_storage() for t in tensors}
-    saved = [(storage, storage.clone()) for storage in storages.values()]
-    devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
-    with torch.random.fork_rng(devices):
-        yield
-    for storage, content in saved:
-        storage.copy_(content)
-    for tensor, grad in gradients:
-        tensor.grad = grad
 
 
 def _tensors(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[torch.Tensor]:

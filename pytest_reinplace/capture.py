@@ -44,6 +44,8 @@ class Capture:
         progress: is told when something is compiled.
         verified: whether each graph is checked against the contract, on what its first call is given.
         tolerance: how far what the fixtures call may be from eager; ``None``: it is not compared.
+        forgets: whether compiled code is forgotten. What is compiled in captures that do not can be called
+            side by side; each then has to be compiled under Inductor options of its own.
 
     Raises:
         pass_under_test.PassError: there is no such pass.
@@ -60,6 +62,7 @@ class Capture:
         progress: Progress | None = None,
         verified: bool = False,
         tolerance: Tolerance | None = None,
+        forgets: bool = True,
     ) -> None:
         if backend not in BACKENDS:
             raise ValueError(f"expected backend to be one of {', '.join(BACKENDS)}, got {backend!r}")
@@ -71,6 +74,7 @@ class Capture:
         self.peaks: list[int] = []
         self.tolerance = tolerance
         self.compared = 0
+        self._forgets = forgets
         self._stack = contextlib.ExitStack()
         self._active = self._triton = False
         self._frames = threading.local()
@@ -110,8 +114,9 @@ class Capture:
 
     def __enter__(self) -> Capture:
         self.progress.reset()
-        _torch.reset()
-        self._stack.callback(_torch.reset)
+        if self._forgets:
+            _torch.reset()
+            self._stack.callback(_torch.reset)
         try:
             # Inductor takes seconds to import: a test that compiles nothing does not pay for it.
             if _torch.inductor_is_loaded():

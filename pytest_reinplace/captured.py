@@ -26,6 +26,8 @@ class CapturedGraph:
         backend: ``"inductor"`` or ``"graph"``; empty for a pass that was applied by hand.
         picture: what a page shows of it; ``None`` where no page was asked for.
         verified: what checking it against the contract gave; ``None`` where that was not asked for.
+        offered: how many candidates and copies into inputs the functional graph held. Not all are in the
+            report: a copy into an input that is the only way to write it is no clone.
     """
 
     id: str
@@ -38,6 +40,7 @@ class CapturedGraph:
     backend: str = ""
     picture: Picture | None = None
     verified: Verified | None = None
+    offered: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the graph's report as JSON-ready data, without the texts and the picture."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from . import progress, verification
-from .entry import SUFFIX, Entry, EntryError, load
-from .item_capture import NO_DEVICE, attach, settings_of
+from . import device, progress, verification
+from .entry import SUFFIX, Entry, EntryError, Preset, load
+from .item_capture import NO_DEVICE, OWN, attach, settings_of
 
 if TYPE_CHECKING:
     from _pytest._code.code import ExceptionInfo, TerminalRepr
@@ -40,7 +41,9 @@ class EntryFile(pytest.File):
     def collect(self) -> Iterator[EntryItem]:
         """Yield the entry as an item; a wrong entry is a collection error naming file and line."""
         entry = load(self.path)
-        yield EntryItem.from_parent(self, name=entry.name, entry=entry)
+        measures = settings_of(self.config).measures and self.config.pluginmanager.hasplugin("benchmark")
+        called = _benchmarked if measures else _plain
+        yield EntryItem.from_parent(self, name=entry.name, entry=entry, callobj=called)
 
     def repr_failure(self, excinfo: ExceptionInfo[BaseException], style: Any = None) -> str | TerminalRepr:
         """Show a wrong entry as its message alone."""
@@ -49,12 +52,28 @@ class EntryFile(pytest.File):
         return super().repr_failure(excinfo)
 
 
-class EntryItem(pytest.Item):
-    """One entry: it passes when it computes what eager does and has the expected clone list."""
+def _plain() -> None:
+    """Stand for an entry that needs no fixture: pytest reads from a function which ones to set up."""
+
+
+def _benchmarked(benchmark: object) -> None:
+    """Stand for an entry that is measured, which is a benchmark to pytest-benchmark and all its options."""
+
+
+class EntryItem(pytest.Function):
+    """One entry: it passes when it computes what eager does and has the expected clone list.
+
+    Where entries are measured, it must cost no more than is recorded, too.
+    """
 
     def __init__(self, *, entry: Entry, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.entry = entry
+        self.stash[OWN] = True
+        if "benchmark" in self.fixturenames:
+            from .measure.benchmark import replaying
+
+            replaying(self)
         self.device: str = self._option("device", "cpu")
         self.extra_keyword_matches.update(entry.tags)
         for reason in self._obstacles():
@@ -75,9 +94,21 @@ class EntryItem(pytest.Item):
     def runtest(self) -> None:
         """Run the entry; it is skipped where a package, its preset or the device is missing."""
         preset = self.entry.presets[self._device()]
+        pass_name = self._option("pass", "exact")
+        if settings_of(self.config).measures:
+            from .measure import entry_test
+
+            backend = self._option("backend", "inductor")
+            verdict = entry_test.run(self, self.entry, preset, pass_name, backend)
+        else:
+            verdict, backend = self._run(preset, pass_name)
+        if verdict.problems():
+            raise EntryFailure(verdict)
+        verification.judge(self, verdict.graphs, f"pass {pass_name}, backend {backend}")
+
+    def _run(self, preset: Preset, pass_name: str) -> tuple[EntryVerdict, str]:
         from .entry_run import run
 
-        pass_name = self._option("pass", "exact")
         backend = self._option("backend", preset.backend)
         settings = settings_of(self.config)
         verdict = run(
@@ -91,9 +122,7 @@ class EntryItem(pytest.Item):
             progress=progress.of(self.config),
         )
         attach(self, verdict.graphs)
-        if verdict.problems():
-            raise EntryFailure(verdict)
-        verification.judge(self, verdict.graphs, f"pass {pass_name}, backend {backend}")
+        return verdict, backend
 
     def _device(self) -> str:
         """Return the device to run on; user Triton kernels run on the GPU wherever there is one.
@@ -105,6 +134,8 @@ class EntryItem(pytest.Item):
         has_gpu = torch.cuda.is_available()
         if self.device == "cuda" and not has_gpu:
             pytest.skip(NO_DEVICE)
+        if has_gpu:
+            device.pin(self.config)
         launches = "triton" in self.entry.requires and "cuda" in self.entry.presets
         return "cuda" if launches and has_gpu else self.device
 
@@ -115,16 +146,17 @@ class EntryItem(pytest.Item):
         if content:
             super().add_report_section(when, key, content)
 
-    def repr_failure(self, excinfo: ExceptionInfo[BaseException], style: Any = None) -> str | TerminalRepr:
+    def repr_failure(self, excinfo: ExceptionInfo[BaseException]) -> str | TerminalRepr:  # type: ignore[override]
         """Show a verdict, or a wrong entry, as its text alone, and anything else as pytest does."""
         from .entry_run import BuilderError
+        from .measure.entry_test import GateFailure
         from .twin import TwinError
 
-        if isinstance(excinfo.value, EntryFailure | BuilderError | TwinError):
+        if isinstance(excinfo.value, EntryFailure | BuilderError | GateFailure | TwinError):
             return str(excinfo.value)
-        return super().repr_failure(excinfo, style)
+        return super().repr_failure(excinfo)
 
-    def reportinfo(self) -> tuple[Path, int, str]:
+    def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
         """Return where the item is."""
         return self.path, 0, self.name
 

@@ -16,6 +16,7 @@ from . import hooks
 _OUTPUT = "reinplace_device"
 _WORKERS = pytest.StashKey[dict[str, str]]()
 _LONGEST = 64
+_MAKERS = ("nvidia", "geforce", "tesla")
 
 
 def default() -> dict[str, Any] | None:
@@ -27,9 +28,28 @@ def default() -> dict[str, Any] | None:
     torch = sys.modules.get("torch")
     if torch is None:
         return None
-    if torch.cuda.is_available():
-        return {"type": "cuda", "name": torch.cuda.get_device_name()}
-    return {"type": "cpu", "name": f"cpu {platform.machine()}"}
+    return of("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def of(kind: str) -> dict[str, Any]:
+    """Return what ``"cpu"`` or ``"cuda"`` is here, with the slug by which its baselines are filed."""
+    if kind == "cpu":
+        return {"type": "cpu", "name": f"cpu {platform.machine()}", "slug": slug(f"cpu {platform.machine()}")}
+    import torch
+
+    name, (major, minor) = torch.cuda.get_device_name(), torch.cuda.get_device_capability()
+    model = " ".join(word for word in name.split() if word.lower() not in _MAKERS)
+    return {"type": "cuda", "name": name, "slug": slug(f"cuda sm{major}{minor} {model}".replace(" ", "-"))}
+
+
+def pin(config: pytest.Config) -> None:
+    """Let a worker of pytest-xdist have a GPU to itself, as far as there are enough: its number's own."""
+    import torch
+
+    worker = getattr(config, "workerinput", {}).get("workerid", "")
+    number, count = worker.removeprefix("gw"), torch.cuda.device_count()
+    if number.isdecimal() and count:
+        torch.cuda.set_device(int(number) % count)
 
 
 def slug(name: str) -> str:
@@ -57,7 +77,8 @@ def known(config: pytest.Config) -> dict[str, Any] | None:
 
 
 def _with_slug(info: dict[str, Any]) -> dict[str, Any]:
-    return {**info, "slug": slug(info["name"])}
+    own = info.get("slug")
+    return {**info, "slug": slug(own if isinstance(own, str) and slug(own) else info["name"])}
 
 
 def hand_on(config: pytest.Config) -> None:

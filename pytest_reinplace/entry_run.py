@@ -56,17 +56,18 @@ def run(
     torch.compiler.reset()
     with importable(entry.path.parent, rootdir), triton_cpu.working():
         pair = twin(build(entry, preset))
-        eager = pair.after_eager(_call(pair.eager.fn, pair.eager, entry))
+        eager = pair.after_eager(called(pair.eager.fn, pair.eager, entry))
         compiling = Capture(pass_name, backend, pictured=pictured, verified=verified, progress=progress)
-        with _options(entry), compiling as capture:
+        with configured(entry), compiling as capture:
             fn = torch.compile(pair.program.fn, fullgraph=entry.fullgraph, dynamic=entry.dynamic or None)
-            compiled = pair.after_compiled(_call(fn, pair.program, entry))
+            compiled = pair.after_compiled(called(fn, pair.program, entry))
     found = tuple(differences(eager, compiled, preset.tolerance))
     return EntryVerdict(entry, preset, pass_name, backend, tuple(capture.checked_graphs), found)
 
 
 @contextlib.contextmanager
-def _options(entry: Entry) -> Iterator[None]:
+def configured(entry: Entry) -> Iterator[None]:
+    """Set the Inductor options of an entry for the block; raises :class:`BuilderError`."""
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(_triton.inductor_config(entry.options))
@@ -75,13 +76,20 @@ def _options(entry: Entry) -> Iterator[None]:
         yield
 
 
-def _call(fn: Callable[..., Any], program: Program, entry: Entry) -> Any:
-    """Call a program, forward or both ways; returns its result."""
+def called(fn: Callable[..., Any], program: Program, entry: Entry) -> Any:
+    """Call a program, forward or both ways, with the same random numbers each time; return its result."""
     import torch
 
     torch.manual_seed(0)
     if program.setup is not None:
         program.setup()
+    return plainly(fn, program, entry)
+
+
+def plainly(fn: Callable[..., Any], program: Program, entry: Entry) -> Any:
+    """Call a program, forward or both ways, as the random generators stand; return its result."""
+    import torch
+
     if not entry.grad:
         with torch.no_grad():
             return fn(*program.args, **program.kwargs)

@@ -54,7 +54,7 @@ class EntryVerdict:
         ]
         if not self.graphs:
             found.append("no graph was compiled, so the pass was not exercised")
-        elif not any(graph.report.outcomes for graph in self.graphs):
+        elif not any(graph.offered or graph.report.outcomes for graph in self.graphs):
             found.append("no compiled graph holds a candidate, so the pass was not exercised")
         elif self.expected is not None:
             came, expected = Counter(self.clones), Counter(self.expected)

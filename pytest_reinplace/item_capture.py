@@ -25,6 +25,10 @@ _CAPTURE = pytest.StashKey["Capture"]()
 PROPERTY = "reinplace"
 # The attribute of a report that brings the pictures of these graphs: JUnit's file has no use for them.
 PICTURES = "reinplace_pictures"
+# The name under which what was measured travels along.
+MEASURED = "reinplace_measured"
+# On the stash of an item that captures by itself what it compiles.
+OWN = pytest.StashKey[bool]()
 _PICTURES = pytest.StashKey[str]()
 _RUNNING = pytest.StashKey[pytest.Item]()
 FIXTURES = frozenset({"reinplace", "assert_reinplaced", "assert_clones"})
@@ -39,7 +43,7 @@ def settings_of(config: pytest.Config) -> Settings:
 
 def is_asked(item: pytest.Item) -> bool:
     """Return whether a test itself asks to be captured, by a fixture or a marker."""
-    if not isinstance(item, pytest.Function):
+    if not isinstance(item, pytest.Function) or OWN in item.stash:
         return False
     return not FIXTURES.isdisjoint(item.fixturenames) or item.get_closest_marker(marker.NAME) is not None
 
@@ -51,7 +55,7 @@ def is_wanted(item: pytest.Item) -> bool:
     every graph is to be checked, the test that imports torch is captured as well.
     """
     settings = settings_of(item.config)
-    if settings.disable or not isinstance(item, pytest.Function):
+    if settings.disable or not isinstance(item, pytest.Function) or OWN in item.stash:
         return False
     if settings.verify:
         return True

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 BACKENDS = ("inductor", "graph")
 PASSES = ("inductor", "exact")
 DEVICES = ("cpu", "cuda")
+SIDES = ("inductor", "eager")
 
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("0", "false", "no", "off", "")
@@ -81,6 +82,13 @@ def device_name(text: str) -> str:
     raise ValueError(f"expected one of {', '.join(DEVICES)}, got {text!r}")
 
 
+def side_name(text: str) -> str:
+    """Return a name of a side that is always measured; raises ``ValueError`` naming the valid ones."""
+    if text in SIDES:
+        return text
+    raise ValueError(f"expected one of {', '.join(SIDES)}, got {text!r}")
+
+
 def switch(text: str) -> bool:
     """Return a truth value written as text."""
     if text.lower() in _TRUE:
@@ -118,11 +126,31 @@ OPTIONS = (
     ),
     Option(
         "fail-on",
-        "with --reinplace-compare: how much a figure may grow; clones:0, peak_bytes:4MiB, or a percentage",
+        "with --reinplace-compare or --reinplace-measure: how much a figure may grow; clones:0, "
+        "peak_bytes:4MiB, or a percentage",
         "METRIC:LIMIT",
         limit_text,
         many=True,
     ),
+    Option(
+        "measure",
+        "measure corpus entries eagerly, with Inductor's pass and with the pass under test, and hold them "
+        "against the baselines of this device",
+        check=switch,
+    ),
+    Option(
+        "against",
+        "measure as well, and hold the pass under test against another side of the run: inductor or eager",
+        "NAME",
+        side_name,
+    ),
+    Option(
+        "baseline-dir",
+        "the folder of the baselines, one file for each device (default: baselines beside the entries)",
+        "PATH",
+    ),
+    Option("update", "measure as well, and record what was measured as the device's baselines", check=switch),
+    Option("update-new-only", "the same, for entries without a baseline only", check=switch),
     Option("disable", "observe nothing; tests that need the plugin are skipped", check=switch),
 )
 
@@ -141,7 +169,22 @@ class Settings:
     verify: bool = False
     compare: Path | None = None
     fail_on: tuple[Limit, ...] = ()
+    measure: bool = False
+    against: str | None = None
+    baseline_dir: Path | None = None
+    update: bool = False
+    update_new_only: bool = False
     disable: bool = False
+
+    @property
+    def updates(self) -> bool:
+        """Whether baselines are recorded."""
+        return self.update or self.update_new_only
+
+    @property
+    def measures(self) -> bool:
+        """Whether corpus entries are measured."""
+        return self.measure or self.against is not None or self.updates
 
     @property
     def paths(self) -> dict[str, Path]:
@@ -194,11 +237,17 @@ def resolve(config: pytest.Config, environment: Mapping[str, str] = os.environ) 
     # A worker is given what its controller has settled, wherever that was set.
     typed = not hasattr(config, "workerinput") and config.getoption("reinplace_fail_on", default=None)
     values = {option.dest: _value(option, config, environment) for option in OPTIONS}
-    if typed and values["reinplace_compare"] is None:
-        raise pytest.UsageError("--reinplace-fail-on: expected --reinplace-compare=PATH with it, got none")
     for dest, value in values.items():
         setattr(config.option, dest, value)
+    settings = _settings(values)
+    if typed and settings.compare is None and not settings.measures:
+        raise pytest.UsageError(
+            "--reinplace-fail-on: expected --reinplace-compare=PATH or --reinplace-measure with it, got none"
+        )
+    return settings
 
+
+def _settings(values: Mapping[str, Any]) -> Settings:
     def path(dest: str) -> Path | None:
         return None if values[dest] is None else Path(values[dest])
 
@@ -211,8 +260,13 @@ def resolve(config: pytest.Config, environment: Mapping[str, str] = os.environ) 
         backend=values["reinplace_backend"],
         device=values["reinplace_device"],
         verify=bool(values["reinplace_verify"]),
-        compare=None if values["reinplace_compare"] is None else Path(values["reinplace_compare"]),
+        compare=path("reinplace_compare"),
         fail_on=_limits(values["reinplace_fail_on"] or ()),
+        measure=bool(values["reinplace_measure"]),
+        against=values["reinplace_against"],
+        baseline_dir=path("reinplace_baseline_dir"),
+        update=bool(values["reinplace_update"]),
+        update_new_only=bool(values["reinplace_update_new_only"]),
         disable=bool(values["reinplace_disable"]),
     )
 

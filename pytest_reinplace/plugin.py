@@ -20,6 +20,7 @@ __all__ = ["assert_clones", "assert_reinplaced", "reinplace"]
 
 _RECORDS = pytest.StashKey[records.Records]()
 _FAILURES = pytest.StashKey[list[str]]()
+_UPDATED = pytest.StashKey[list[str]]()
 _OLD: pytest.StashKey[Stored] = pytest.StashKey()
 _COMPARED: pytest.StashKey[Comparison] = pytest.StashKey()
 
@@ -157,6 +158,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminal.summarize(terminalreporter, config.stash[_RECORDS].sorted())
         for command in files.github_commands(config.stash[_RECORDS].sorted(), settings_of(config)):
             terminalreporter.line(command)
+    if settings_of(config).measures and _RECORDS in config.stash:
+        from .measure import summary
+
+        updated = config.stash.get(_UPDATED, [])
+        summary.summarize(terminalreporter, config.stash[_RECORDS].sorted(), updated)
     if _COMPARED in config.stash:
         from . import comparison_gate
 
@@ -192,6 +198,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
         failures = config.stash[_FAILURES] = files.write_all(known, config)
         if failures and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+    if settings.updates:
+        from .measure import update
+
+        updated = config.stash[_UPDATED] = update.recorded(known, config, settings)
+        if update.failed(updated) and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
     if _OLD in config.stash:
         from . import comparison_gate

@@ -76,6 +76,7 @@ class PostGrad:
             before=self._text or (self._before.text if self._before else ""),
             after=self._after,
             picture=self._picture,
+            offered=self._before.offered if self._before else len(judgement.report.outcomes),
         )
 
     def _users_pass(self, run: Callable[[], Any]) -> Any:

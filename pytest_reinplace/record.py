@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from .counts import counts_of
-from .item_capture import PICTURES, PROPERTY
+from .item_capture import MEASURED, PICTURES, PROPERTY
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -20,11 +20,13 @@ class Record:
         nodeid: its id.
         outcome: ``"passed"``, ``"failed"`` or ``"skipped"``.
         graphs: one mapping per compiled graph, as ``CapturedGraph.to_dict`` gives it, with its ``picture``.
+        measured: what was measured, as ``Result.to_dict`` gives it; ``None`` where nothing was.
     """
 
     nodeid: str
     outcome: str
     graphs: tuple[dict[str, Any], ...]
+    measured: dict[str, Any] | None = None
 
     @classmethod
     def of(cls, report: pytest.TestReport) -> Record | None:
@@ -35,7 +37,13 @@ class Record:
         graphs, drawn = json.loads(str(found[-1])), json.loads(getattr(report, PICTURES, "[]"))
         pictures = drawn if len(drawn) == len(graphs) else [None] * len(graphs)
         both = zip(graphs, pictures, strict=True)
-        return cls(report.nodeid, report.outcome, tuple({**graph, "picture": one} for graph, one in both))
+        figures = [json.loads(str(value)) for name, value in report.user_properties if name == MEASURED]
+        return cls(
+            report.nodeid,
+            report.outcome,
+            tuple({**graph, "picture": one} for graph, one in both),
+            figures[-1] if figures else None,
+        )
 
     @property
     def outcomes(self) -> list[dict[str, Any]]:

@@ -39,12 +39,25 @@ def document(
         "backend": backend,
         "device": None if device is None else dict(device),
         "tests": {
-            record.nodeid: {"outcome": record.outcome, **record.counts(), "graphs": list(record.graphs)}
+            record.nodeid: {
+                "outcome": record.outcome,
+                **record.counts(),
+                **_measured(record),
+                "graphs": list(record.graphs),
+            }
             for record in ordered
         },
         "reasons": _sentences(ordered),
         "total": {"tests": len(ordered), **total(record.counts() for record in ordered)},
     }
+
+
+def _measured(record: Record) -> dict[str, Any]:
+    """Return what was measured, and what the pass under test needs beside the counts, for a comparison."""
+    if record.measured is None:
+        return {}
+    tested = record.measured["sides"][record.measured["pass_name"]]
+    return {**{name: tested[name] for name in ("peak_bytes", "runtime")}, "measured": record.measured}
 
 
 def _sentences(records: Iterable[Record]) -> dict[str, str]:

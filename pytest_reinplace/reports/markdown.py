@@ -8,6 +8,7 @@ from typing import Any
 from ..counts import counts_of
 from ..markdown_cell import in_code, table_row, unmarked
 from ..wording import bytes_of, plural
+from . import measured
 from .clone import Clone, clones_of, remarks_of, title_of
 
 # GitHub takes 65,536 characters in a comment.
@@ -26,7 +27,8 @@ def markdown(report: Mapping[str, Any], most: int = MOST_CHARACTERS) -> str:
         most: characters that it may have, at least 20,000; rows that are left out are counted.
     """
     clones = clones_of(report)
-    parts = [_totals(report), *_remarks(report), *_largest(clones)]
+    found = measured.results(report)
+    parts = [_totals(report), *measured.told(found), *_remarks(report), *_largest(clones)]
     tests = sorted(report["tests"].items(), key=lambda pair: (-pair[1]["clone_bytes"], pair[0]))
     left = most - sum(len(part) + 1 for part in parts)
     if tests:
@@ -38,6 +40,9 @@ def markdown(report: Mapping[str, Any], most: int = MOST_CHARACTERS) -> str:
         left = most - sum(len(part) + 1 for part in parts)
         rows = (_clone_row(clone) for clone in clones)
         parts.append(_folded(plural(len(clones), "clone"), _CLONE, rows, left))
+    if found:
+        left = most - sum(len(part) + 1 for part in parts)
+        parts.append(_folded(f"measured: {len(found)}", measured.HEADS, measured.rows(found), left))
     return "\n".join(parts)
 
 

@@ -32,8 +32,11 @@ def entry(request: pytest.FixtureRequest) -> Entry:
 
 def test_the_corpus_has_the_families_it_names() -> None:
     assert set(ENTRIES) >= {
-        "adamw-foreach", "llama-decode", "moe-permute", "ring-buffer", "serving-v1", "serving-v2",
-        "shared-pools-v1", "shared-pools-v2", "triton-rms-norm",
+        "adamw-foreach", "gemma-sliding", "gpt-fast-decode", "gpt2-decode", "int-position-decode",
+        "llama-decode", "llama-int8-cache", "llama-paged", "mamba-decode", "mamba2-decode", "mixtral-decode",
+        "moe-permute", "qwen-decode", "ring-buffer", "rwkv-decode", "serving-v1", "serving-v2",
+        "shared-pools-v1", "shared-pools-v2", "t5-cross-attention", "triton-autotuned", "triton-cache-write",
+        "triton-rms-norm", "triton-rope", "whisper-cross-attention",
     }  # fmt: skip
 
 

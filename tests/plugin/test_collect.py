@@ -30,6 +30,14 @@ def keep(device):
 def add(device):
     return Program(lambda x: x + 1, (torch.zeros(8, device=device),))
 
+def shift(state, x):
+    longer = torch.cat([state, x])
+    state.copy_(longer[-4:])
+    return longer.sum()
+
+def carry(device):
+    return Program(shift, (torch.zeros(4, device=device), torch.ones(1, device=device)))
+
 def train(device):
     return Program(torch.nn.Linear(2, 2), (torch.ones(2, 2),))
 
@@ -144,6 +152,13 @@ def test_a_program_without_candidates_fails(project: pytest.Pytester) -> None:
     result = project.runpytest()
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["  no compiled graph holds a candidate, so the pass was not exercised"])
+
+
+def test_a_copy_into_an_input_is_enough_to_exercise_a_pass(project: pytest.Pytester) -> None:
+    """Inductor has no candidate here: what it copies into the input was made elsewhere."""
+    write(project, "builder: builders:carry\nclones: {exact: [], inductor: []}\n")
+    project.runpytest("--reinplace-pass=inductor").assert_outcomes(passed=1)
+    project.runpytest("--reinplace-pass=exact").assert_outcomes(passed=1)
 
 
 def test_a_missing_package_skips_by_name(project: pytest.Pytester) -> None:

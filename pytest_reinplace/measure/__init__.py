@@ -1,0 +1,1 @@
+"""Measuring corpus entries, their baselines and the gate."""

@@ -1,0 +1,173 @@
+"""A corpus entry as a measured test: run on all sides, judged, held against its baselines."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from .. import device, progress, verification
+from ..item_capture import MEASURED, attach, settings_of
+from ..limit import exact
+from . import baseline, gate
+from .benchmark import effort, report, withdraw
+from .figures import Measurement, Side
+from .result import Result
+from .sides import Measured, OutOfMemory, measured
+
+if TYPE_CHECKING:
+    from ..entry import Entry, Preset
+    from ..entry_verdict import EntryVerdict
+    from ..options import Settings
+
+
+class GateFailure(Exception):
+    """An entry costs more than it may. The message is the verdict, a line for each figure."""
+
+
+def run(item: pytest.Item, entry: Entry, preset: Preset, pass_name: str, backend: str) -> EntryVerdict:
+    """Measure an entry and hold it against what it may cost; returns the verdict on what it computes.
+
+    Raises:
+        GateFailure: a figure is over its limit, a device is out of memory, or a file of baselines is wrong.
+    """
+    settings, slug = settings_of(item.config), _slug(preset.device, backend)
+    folder = folder_of(entry, settings)
+    known = _known(item, folder, slug, settings)
+    root = item.config.rootpath
+
+    def figures(sides: Mapping[str, Side]) -> Measurement:
+        return Measurement(
+            entry=entry.name,
+            folder=os.path.relpath(folder, root),
+            source=os.path.relpath(entry.path, root),
+            device=slug,
+            pass_name=pass_name,
+            sides=sides,
+        )
+
+    with _in_words(item):
+        benching = measured(
+            entry,
+            preset,
+            pass_name,
+            backend,
+            root,
+            effort=effort(item.config),
+            alone=functools.partial(_exclusive, preset.device),
+            progress=progress.of(item.config),
+            pictured=settings.pictured,
+            verified=settings.verify,
+        )
+        with benching as found:
+            ruling = _ruling(figures(found.sides), known, settings, lambda: figures(found.again()))
+    first = dataclasses.replace(figures(found.sides), calls=found.calls, copy_bandwidth=found.copy_bandwidth)
+    verdict = found.verdicts[-1]
+    ruling = dataclasses.replace(ruling, remarks=(*_wrong_elsewhere(found), *ruling.remarks))
+    result = Result(first, ruling, not verdict.problems())
+    _hand_on(item, verdict, result)
+    if result.is_right and ruling.excesses:
+        verification.judge(item, verdict.graphs, f"pass {pass_name}, backend {backend}")
+        raise GateFailure(_text(result))
+    return verdict
+
+
+def _slug(kind: str, backend: str) -> str:
+    """Return which file of baselines is meant: graphs run node by node hold other bytes than kernels do."""
+    slug: str = device.of(kind)["slug"]
+    return slug if backend == "inductor" else f"{slug}-{backend}"
+
+
+def folder_of(entry: Entry, settings: Settings) -> Path:
+    """Return the folder of an entry's baselines."""
+    return settings.baseline_dir or entry.path.parent / baseline.FOLDER
+
+
+def _known(item: pytest.Item, folder: Path, slug: str, settings: Settings) -> baseline.Baselines:
+    """Return the device's baselines; skip where others have some and this device none."""
+    path = baseline.path_of(folder, slug)
+    if path.exists():
+        try:
+            return baseline.load(path)
+        except baseline.BaselineError as error:
+            withdraw(item)
+            raise GateFailure(str(error)) from None
+    if not settings.updates and settings.against is None and any(folder.glob("*.yaml")):
+        where = os.path.relpath(item.path, item.config.invocation_params.dir)
+        on = "" if settings.device is None else f" --reinplace-device={settings.device}"
+        pytest.skip(
+            f"no baselines for {slug} in {folder}; record them: pytest {where}{on} --reinplace-update"
+        )
+    return baseline.Baselines()
+
+
+def _ruling(
+    found: Measurement, known: baseline.Baselines, settings: Settings, again: gate.Again
+) -> gate.Ruling:
+    limits = settings.fail_on or exact()
+    if settings.against is not None:
+        return gate.against_side(found, settings.against, limits, again)
+    if settings.updates:
+        return gate.Ruling()
+    if found.entry not in known.entries:
+        return gate.Ruling(remarks=("no baseline: record it with --reinplace-update-new-only",))
+    return gate.against_baseline(found, known.entries[found.entry], limits, again)
+
+
+def _wrong_elsewhere(found: Measured) -> tuple[str, ...]:
+    """Say that a pass which is not under test computes something else: its figures mean little then."""
+    return tuple(
+        f"with {verdict.pass_name}: {verdict.differences[0]}"
+        for verdict in found.verdicts[:-1]
+        if verdict.differences
+    )
+
+
+def _hand_on(item: pytest.Item, verdict: EntryVerdict, result: Result) -> None:
+    attach(item, verdict.graphs)
+    for metric, figure in result.measurement.tested.exact.items():
+        if metric == "peak_bytes":  # the others are there already
+            item.user_properties.append((f"reinplace_{metric}", figure))
+    item.user_properties.append((MEASURED, json.dumps(result.to_dict(), sort_keys=True)))
+    report(item, result.measurement)
+    withdraw(item)
+
+
+def _text(result: Result) -> str:
+    found = result.measurement
+    head = f"{found.entry} on {found.device}, pass {found.pass_name}: costs more than it may"
+    return "\n".join([head, *(f"  {line}" for line in (*result.ruling.excesses, *result.ruling.remarks))])
+
+
+@contextlib.contextmanager
+def _in_words(item: pytest.Item) -> Iterator[None]:
+    """Say in words what ends one entry; the others go on."""
+    try:
+        yield
+    except OutOfMemory as error:
+        withdraw(item)
+        raise GateFailure(f"out of memory: {error}; choose smaller args for this device") from None
+    except BaseException:
+        withdraw(item)
+        raise
+
+
+@contextlib.contextmanager
+def _exclusive(kind: str) -> Iterator[None]:
+    """Let one process at a time measure on a device: two workers of pytest-xdist may have the same one."""
+    import filelock
+    import torch
+
+    number = torch.cuda.current_device() if kind == "cuda" else 0
+    user = os.getuid() if hasattr(os, "getuid") else 0
+    path = Path(tempfile.gettempdir(), f"pytest-reinplace-{user}-{kind}-{number}.lock")
+    with filelock.FileLock(path):
+        yield

@@ -1,0 +1,134 @@
+"""The gate: a measurement held against what is recorded, or against another side of the same run."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from ..comparison import change, grown, wording_of
+from ..limit import Limit
+from .figures import STOCK, Measurement
+from .paired import Ratio, ratio
+
+Again = Callable[[], Measurement]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ruling:
+    """What the gate says of an entry.
+
+    Args:
+        excesses: what is over a limit, a sentence each: the entry fails.
+        remarks: what a reader should know, a sentence each: stale baselines, figures that nobody judged.
+    """
+
+    excesses: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+def against_side(measurement: Measurement, name: str, limits: Sequence[Limit], again: Again) -> Ruling:
+    """Hold the pass under test against another side of the same run.
+
+    Args:
+        measurement: what was measured.
+        name: the other side.
+        limits: how much more the pass under test may cost.
+        again: measures anew, to confirm what looks slower.
+    """
+    other, where = measurement.sides[name], f"with {name}, now with {measurement.pass_name}"
+    figures = {**other.exact}
+    excesses = list(_exact_excesses(figures, measurement, limits, where))
+
+    def slower(found: Measurement) -> Ratio | None:
+        return ratio(found.tested.times, found.sides[name].times)
+
+    for limit in limits:
+        if limit.metric == "runtime":
+            excesses += _confirmed(limit, 1.0, measurement, slower, again, f"that of {name}")
+    return Ruling(tuple(excesses))
+
+
+def against_baseline(
+    measurement: Measurement,
+    recorded: Mapping[str, Mapping[str, int]],
+    limits: Sequence[Limit],
+    again: Again,
+) -> Ruling:
+    """Hold the pass under test against what is recorded for the device.
+
+    Exact figures are compared as they are. Runtime is compared by its ratio to Inductor's pass, which was
+    interleaved with it both now and when the baseline was taken: two runs agree on that ratio where they do
+    not on seconds.
+
+    Args:
+        measurement: what was measured.
+        recorded: the entry's sides in the file of baselines.
+        limits: how much more it may cost.
+        again: measures anew, to confirm what looks slower.
+    """
+    name = measurement.pass_name
+    old = recorded.get(name)
+    if old is None:
+        return Ruling(remarks=(f"no baseline for pass {name}: record it with --reinplace-update",))
+    exact = {metric: figure for metric, figure in old.items() if metric != "runtime_ns"}
+    excesses = list(_exact_excesses(exact, measurement, limits, "recorded"))
+    remarks = list(_stale(exact, measurement))
+    reference = recorded.get(STOCK, {}).get("runtime_ns")
+    for limit in limits:
+        if limit.metric != "runtime":
+            continue
+        if not reference or not old.get("runtime_ns") or name == STOCK:
+            remarks.append(f"runtime was not judged: nothing interleaved with {name} is recorded")
+            continue
+        usual = old["runtime_ns"] / reference
+        text = f"that of {STOCK}, where {usual:.3f} is recorded"
+        excesses += _confirmed(limit, usual, measurement, _to_stock, again, text)
+    return Ruling(tuple(excesses), tuple(remarks))
+
+
+def _to_stock(found: Measurement) -> Ratio | None:
+    return ratio(found.tested.times, found.sides[STOCK].times)
+
+
+def _exact_excesses(
+    old: Mapping[str, int], measurement: Measurement, limits: Sequence[Limit], where: str
+) -> Iterator[str]:
+    now = measurement.tested.exact
+    for limit in limits:
+        metric = limit.metric
+        if metric in old and metric in now and limit.is_exceeded(old[metric], now[metric]):
+            both = metric, old[metric], now[metric]
+            yield f"{wording_of(metric)} {change(*both)} ({where}), {grown(*both)}; allowed is {limit.text}"
+
+
+def _confirmed(
+    limit: Limit,
+    usual: float,
+    measurement: Measurement,
+    measure: Callable[[Measurement], Ratio | None],
+    again: Again,
+    text: str,
+) -> Iterator[str]:
+    """Yield why a runtime is over its limit, when two measurements in a row are sure of it."""
+    allowed = usual * (1 + float(limit.amount) / 100)
+    first = measure(measurement)
+    if first is None or first.low <= allowed:
+        return
+    second = measure(again())
+    if second is None or second.low <= allowed:
+        return
+    low, high = min(first.low, second.low), max(first.high, second.high)
+    more = 100 * (second.median / usual - 1)
+    yield (
+        f"runtime {more:+.1f} %: {second.median:.3f} times {text} (surely {low:.3f} to {high:.3f}), measured "
+        f"twice; allowed is {limit.text}"
+    )
+
+
+def _stale(old: Mapping[str, int], measurement: Measurement) -> Iterator[str]:
+    """Yield which figures are better than recorded: until they are recorded, they may get worse again."""
+    now = measurement.tested.exact
+    better = [metric for metric in old if metric in now and now[metric] < old[metric]]
+    if better:
+        both = ", ".join(f"{wording_of(m)} {change(m, old[m], now[m])}" for m in better)
+        yield f"better than recorded: {both}; record it with --reinplace-update"

@@ -1,0 +1,222 @@
+"""An entry eagerly, with Inductor's pass and with the pass under test: run, judged and measured in turn."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import gc
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .. import _torch, call, install, pass_under_test, peak, triton_cpu
+from ..capture import Capture
+from ..entry_run import build, called, configured, importable, plainly
+from ..entry_verdict import EntryVerdict
+from ..progress import Progress
+from ..state import State
+from ..twin import Run, Twin, differences, twin
+from . import bandwidth, clock
+from .figures import EAGER, STOCK, Side
+
+if TYPE_CHECKING:
+    from ..captured import CapturedGraph
+    from ..entry import Entry, Preset
+
+Alone = Callable[[], contextlib.AbstractContextManager[None]]
+
+_WARM = 2
+_ROUNDS = (15, 51)
+
+
+class OutOfMemory(Exception):
+    """An entry needs more memory than the device has."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Effort:
+    """How long to measure.
+
+    Args:
+        seconds: about how long all timings of an entry take together; ``0``: nothing is timed.
+        rounds: the fewest rounds, whatever they take.
+    """
+
+    seconds: float = 3.0
+    rounds: int = _ROUNDS[0]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Measured:
+    """What measuring an entry gave.
+
+    Args:
+        verdicts: one for each pass, that of the pass under test last.
+        sides: by name, eager first.
+        calls: how many calls a round timed at once.
+        again: times all sides anew and returns them; to be called before the program is given up.
+        copy_bandwidth: bytes a second; ``None`` where nothing was timed.
+    """
+
+    verdicts: tuple[EntryVerdict, ...]
+    sides: Mapping[str, Side]
+    calls: int
+    again: Callable[[], Mapping[str, Side]]
+    copy_bandwidth: float | None
+
+
+@contextlib.contextmanager
+def measured(
+    entry: Entry,
+    preset: Preset,
+    pass_name: str,
+    backend: str,
+    rootdir: Path,
+    *,
+    effort: Effort = Effort(),
+    alone: Alone = contextlib.nullcontext,
+    progress: Progress | None = None,
+    pictured: bool = False,
+    verified: bool = False,
+) -> Iterator[Measured]:
+    """Build an entry and measure it; it can be timed again until the block ends.
+
+    Args:
+        entry: the entry.
+        preset: the preset of it to run.
+        pass_name: the pass under test.
+        backend: ``"inductor"``; ``"graph"`` runs graphs node by node, whose times say little.
+        rootdir: where builders are looked for, too.
+        effort: how long to measure.
+        alone: makes the block inside which nobody else measures on the device; compiling is outside of it.
+        progress: is told what is compiled and measured.
+        pictured: whether the graphs of the pass under test are drawn.
+        verified: whether these are checked against the contract.
+
+    Raises:
+        OutOfMemory: the device has not enough memory.
+        BuilderError: the builder is wrong.
+        TwinError: the program cannot be copied for the eager run.
+    """
+    import torch
+
+    torch.compiler.reset()
+    bench = None
+    try:
+        with importable(entry.path.parent, rootdir), triton_cpu.working():
+            bench = _Bench(entry, preset, backend, progress or Progress(), alone)
+            for name in dict.fromkeys((STOCK, pass_name)):
+                is_last = name == pass_name
+                bench.compile(name, pictured=pictured and is_last, verified=verified and is_last)
+            yield bench.measured(effort)
+    except torch.OutOfMemoryError as error:
+        raise OutOfMemory(f"{entry.name} on {preset.device}: {str(error).splitlines()[0]}") from None
+    finally:
+        del bench
+        torch.compiler.reset()
+        gc.collect()
+        if preset.device == "cuda":
+            torch.cuda.empty_cache()
+
+
+class _Bench:
+    """A program with all its compiled forms."""
+
+    def __init__(self, entry: Entry, preset: Preset, backend: str, progress: Progress, alone: Alone) -> None:
+        import torch
+
+        self._entry, self._preset, self._backend, self._progress = entry, preset, backend, progress
+        self._alone = alone
+        self._pair: Twin = twin(build(entry, preset))
+        program = self._pair.program
+        originals = (tensor for _, tensor, _ in self._pair.tensors)
+        self._state = State(t for t in originals if t.layout == torch.strided)
+        self._eager: Run | None = self._pair.after_eager(called(self._pair.eager.fn, self._pair.eager, entry))
+        self._calls: dict[str, Callable[[], object]] = {EAGER: lambda: plainly(program.fn, program, entry)}
+        self._verdicts: dict[str, EntryVerdict] = {}
+        self._facts: dict[str, dict[str, Any]] = {EAGER: {}}
+
+    def compile(self, name: str, *, pictured: bool, verified: bool) -> None:
+        """Compile with a pass, hold the first call against eager, and call until nothing is compiled."""
+        entry, program = self._entry, self._pair.program
+        self._state.restore()
+        capturing = Capture(
+            name, self._backend, progress=self._progress, pictured=pictured, verified=verified, forgets=False
+        )
+        with configured(entry), capturing as capture, _torch.counting_moved_bytes() as moved:
+            fast = call.compiled(
+                program.fn, fullgraph=entry.fullgraph, dynamic=entry.dynamic or None, options=_apart(name)
+            )
+            start = time.perf_counter()
+            result = called(fast, program, entry)
+            taken = time.perf_counter() - start
+            graphs = tuple(capture.checked_graphs)
+            self._judge(name, graphs, result)
+            del result
+            for _ in range(_WARM):
+                self._state.restore()
+                called(fast, program, entry)
+        clones = [o for graph in graphs for o in graph.report.outcomes if not o.reinplaced]
+        self._calls[name] = lambda: plainly(fast, program, entry)
+        self._facts[name] = {
+            "clones": len(clones),
+            "clone_bytes": sum(outcome.nbytes for outcome in clones),
+            "compile_seconds": taken,
+            "moved_bytes": moved() or None,
+        }
+
+    def _judge(self, name: str, graphs: tuple[CapturedGraph, ...], result: object) -> None:
+        assert self._eager is not None
+        found = tuple(differences(self._eager, self._pair.after_compiled(result), self._preset.tolerance))
+        self._verdicts[name] = EntryVerdict(self._entry, self._preset, name, self._backend, graphs, found)
+
+    def measured(self, effort: Effort) -> Measured:
+        """Take peaks and times of all sides."""
+        self._eager = None
+        program = self._pair.program
+        self._pair = Twin(program, program, ())  # the eager copy has done its work
+        self._state.forget_unchanged()
+        device = self._preset.device
+        with self._alone():
+            for name, one in self._calls.items():
+                self._state.restore()
+                self._facts[name]["peak_bytes"] = peak.measured(one, device)[1]
+        if not effort.seconds:
+            sides = {name: Side(name, times=(), **facts) for name, facts in self._facts.items()}
+            return Measured((*self._verdicts.values(),), sides, 0, lambda: sides, None)
+        with self._alone():
+            calls, rounds = self._size(effort)
+            bandwidth.of_copy(device)
+        again = functools.partial(self._timed, calls, rounds)
+        return Measured((*self._verdicts.values(),), again(), calls, again, bandwidth.of_copy(device))
+
+    def _size(self, effort: Effort) -> tuple[int, int]:
+        """Return how many calls a round takes, and how many rounds."""
+        device, taken = self._preset.device, {}
+        for name, one in self._calls.items():
+            self._state.restore()
+            taken[name] = min(clock.seconds(one, 1, device) for _ in range(2))
+        calls = clock.calls_for(min(taken.values()))
+        fitting = int(effort.seconds / (sum(taken.values()) * calls))
+        return calls, min(max(fitting, effort.rounds), max(_ROUNDS[1], effort.rounds))
+
+    def _timed(self, calls: int, rounds: int) -> dict[str, Side]:
+        import torch
+
+        device = self._preset.device
+        fixed: Any = torch.compiler.set_stance
+        with self._alone(), self._progress.measuring(rounds) as at, fixed("fail_on_recompile"):
+            times = clock.interleaved(self._calls, device, calls, rounds, self._state.restore, at)
+        return {name: Side(name, times=times[name], **facts) for name, facts in self._facts.items()}
+
+
+def _apart(name: str) -> dict[str, Any] | None:
+    """Return the options that a pass needs anyway: by them Dynamo keeps apart what two passes compile.
+
+    Without, frames behind a graph break would be compiled for the first pass and called by both.
+    """
+    options = install.options(pass_under_test.find(name), {})
+    del options["force_disable_caches"]  # no option that torch.compile takes; a capture sets it by itself
+    return options or None
