@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import math
+from collections.abc import Callable
 
 import torch
 import torch.distributed
@@ -11,22 +12,25 @@ import torch.distributed
 from pytest_reinplace import Program
 
 
-def join(device: str) -> None:
-    """Make this process a group of its own, once; a group that is there is used as it is.
+def join(device: str) -> Callable[[], None] | None:
+    """Make this process a group of its own, and return how to leave it; one that is there is used as it is.
 
     Raises:
         RuntimeError: there is a group of several processes, and nobody to answer for the others.
     """
-    if not torch.distributed.is_initialized():
+    is_new = not torch.distributed.is_initialized()
+    if is_new:
         backends = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "cpu:gloo"
         store = torch.distributed.HashStore()  # type: ignore[attr-defined]
         torch.distributed.init_process_group(backends, store=store, rank=0, world_size=1)
         atexit.register(_leave)
     if torch.distributed.get_world_size() != 1:
         raise RuntimeError(f"expected a process group of one process for {device}, found a larger one")
+    return _leave if is_new else None
 
 
 def _leave() -> None:
+    atexit.unregister(_leave)
     if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
 
@@ -102,18 +106,20 @@ def tensor_parallel(
     dtype: str,
 ) -> Program:
     """Return ``layers`` blocks, whose results are summed over the devices in place."""
-    join(device)
+    leave = join(device)
     torch.manual_seed(0)
     with torch.device(device):
         blocks = [Block(hidden, heads, intermediate) for _ in range(layers)]
         model = torch.nn.Sequential(*blocks).to(getattr(torch, dtype)).eval()
-        return Program(model, (torch.randn(batch, length, hidden, dtype=getattr(torch, dtype)),))
+        tokens = torch.randn(batch, length, hidden, dtype=getattr(torch, dtype))
+    return Program(model, (tokens,), teardown=leave)
 
 
 def fully_sharded(device: str, *, layers: int, hidden: int, rows: int, dtype: str) -> Program:
     """Return ``layers`` layers, whose weights are copied into one buffer each and gathered there."""
-    join(device)
+    leave = join(device)
     torch.manual_seed(0)
     with torch.device(device):
         model = Sharded(layers, hidden).to(getattr(torch, dtype)).eval()
-        return Program(model, (torch.randn(rows, hidden, dtype=getattr(torch, dtype)),))
+        inputs = torch.randn(rows, hidden, dtype=getattr(torch, dtype))
+    return Program(model, (inputs,), teardown=leave)

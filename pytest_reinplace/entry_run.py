@@ -54,8 +54,8 @@ def run(
     from .capture import Capture
 
     torch.compiler.reset()
-    with importable(entry.path.parent, rootdir), triton_cpu.working():
-        pair = twin(build(entry, preset))
+    with importable(entry.path.parent, rootdir), triton_cpu.working(), built(entry, preset) as program:
+        pair = twin(program)
         eager = pair.after_eager(called(pair.eager.fn, pair.eager, entry))
         compiling = Capture(pass_name, backend, pictured=pictured, verified=verified, progress=progress)
         with configured(entry), compiling as capture:
@@ -118,8 +118,19 @@ def importable(*folders: Path) -> Iterator[None]:
                 sys.path.remove(folder)
 
 
+@contextlib.contextmanager
+def built(entry: Entry, preset: Preset) -> Iterator[Program]:
+    """Build an entry's program for the block, and tear it down after; raises :class:`BuilderError`."""
+    program = build(entry, preset)
+    try:
+        yield program
+    finally:
+        if program.teardown is not None:
+            program.teardown()
+
+
 def build(entry: Entry, preset: Preset) -> Program:
-    """Return a fresh program of an entry; raises :class:`BuilderError`."""
+    """Return a fresh program of an entry, to be torn down by the caller; raises :class:`BuilderError`."""
     builder = _builder(entry)
     arguments = {"device": preset.device, **preset.args}
     try:

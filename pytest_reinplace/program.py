@@ -20,9 +20,12 @@ class Program:
         args: positional arguments.
         kwargs: keyword arguments.
         setup: called once before each of the two runs, e.g. to seed random numbers.
+        teardown: called once when the program is done with, whatever became of it, e.g. to leave a process
+            group that the builder has joined.
     """
 
     fn: Callable[..., Any]
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     setup: Callable[[], object] | None = None
+    teardown: Callable[[], object] | None = None

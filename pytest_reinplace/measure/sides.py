@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _torch, call, install, pass_under_test, peak, triton_cpu
 from ..capture import Capture
-from ..entry_run import build, called, configured, importable, plainly
+from ..entry_run import built, called, configured, importable, plainly
 from ..entry_verdict import EntryVerdict
+from ..program import Program
 from ..progress import Progress
 from ..state import State
 from ..twin import Run, Twin, differences, twin
@@ -110,8 +111,9 @@ def measured(
     torch.compiler.reset()
     bench = None
     try:
-        with importable(entry.path.parent, rootdir), triton_cpu.working():
-            bench = _Bench(entry, preset, backend, progress or Progress(), alone)
+        with importable(entry.path.parent, rootdir), triton_cpu.working(), built(entry, preset) as program:
+            bench = _Bench(entry, preset, program, backend, progress or Progress(), alone)
+            del program  # its tensors live no longer than the bench
             for name in dict.fromkeys((STOCK, pass_name)):
                 if name in preset.unrunnable:
                     continue
@@ -134,13 +136,14 @@ def measured(
 class _Bench:
     """A program with all its compiled forms."""
 
-    def __init__(self, entry: Entry, preset: Preset, backend: str, progress: Progress, alone: Alone) -> None:
+    def __init__(
+        self, entry: Entry, preset: Preset, program: Program, backend: str, progress: Progress, alone: Alone
+    ) -> None:
         import torch
 
         self._entry, self._preset, self._backend, self._progress = entry, preset, backend, progress
         self._alone = alone
-        self._pair: Twin = twin(build(entry, preset))
-        program = self._pair.program
+        self._pair: Twin = twin(program)
         originals = (tensor for _, tensor, _ in self._pair.tensors)
         self._state = State(t for t in originals if t.layout == torch.strided)
         self._eager: Run | None = self._pair.after_eager(called(self._pair.eager.fn, self._pair.eager, entry))

@@ -14,7 +14,7 @@ import torch
 import pytest_reinplace.corpus
 from pytest_reinplace import Program
 from pytest_reinplace.entry import SUFFIX, Entry, load
-from pytest_reinplace.entry_run import build, run
+from pytest_reinplace.entry_run import built, run
 
 _LISTED_ON = "2.13."  # what Inductor leaves as clones is that of this torch; what it computes is right on all
 FOLDER = Path(pytest_reinplace.corpus.__file__).parent
@@ -62,9 +62,17 @@ def test_a_builder_takes_the_arguments_of_each_preset(entry: Entry, device: str)
 
 
 def test_a_builder_returns_fresh_programs(entry: Entry) -> None:
-    first, second = (build(entry, entry.presets["cpu"]) for _ in range(2))
-    assert isinstance(first, Program)
-    assert first.fn is not second.fn
+    preset = entry.presets["cpu"]
+    with built(entry, preset) as first, built(entry, preset) as second:
+        assert isinstance(first, Program)
+        assert first.fn is not second.fn
+
+
+@pytest.mark.parametrize("name", ["tensor-parallel-block", "fsdp-copy-in"])
+def test_an_entry_leaves_the_process_group_that_it_made(name: str) -> None:
+    with built(ENTRIES[name], ENTRIES[name].presets["cpu"]):
+        assert torch.distributed.is_initialized()
+    assert not torch.distributed.is_initialized()
 
 
 @pytest.mark.parametrize("pass_name", ["exact", "inductor"])

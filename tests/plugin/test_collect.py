@@ -247,6 +247,31 @@ def test_options_reach_inductor(project: pytest.Pytester) -> None:
     project.runpytest("-k", "not same").assert_outcomes(failed=1, deselected=1)
 
 
+@pytest.mark.parametrize("outcome", ["passed", "failed"])
+def test_a_program_is_torn_down_whatever_becomes_of_it(project: pytest.Pytester, outcome: str) -> None:
+    project.makepyfile(
+        torn="""
+        import torch
+        from pytest_reinplace import Program
+
+        def passed(x, index):
+            x[index] = 1.0
+
+        def failed(x, index):
+            raise ValueError("no such index")
+
+        def build(device, outcome):
+            args = torch.zeros(4), torch.tensor([0])
+            return Program(globals()[outcome], args, teardown=lambda: print("TORN DOWN"))
+        """
+    )
+    write(project, f"builder: torn:build\nargs: {{outcome: {outcome}}}\nclones: {{exact: []}}\n")
+    result = project.runpytest("-s")
+    result.assert_outcomes(**{outcome: 1})
+    assert [line for line in result.outlines if "TORN DOWN" in line][1:] == []
+    result.stdout.fnmatch_lines(["*TORN DOWN*"])
+
+
 def test_reports_travel_as_user_properties(project: pytest.Pytester) -> None:
     project.makeconftest(
         """
