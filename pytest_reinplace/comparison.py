@@ -115,7 +115,8 @@ def _row(nodeid: str, old: StoredTest, new: StoredTest, limits: Iterable[Limit])
     unjudged = list(_unjudged(old, new)) if limits else []
     exact = [limit for limit in limits if limit.metric != "runtime"]
     timed = [limit for limit in limits if limit.metric == "runtime"]
-    slower, advice = [], []
+    slower: list[str] = []
+    advice: list[str] = []
     for limit in timed:
         if "runtime" in before and "runtime" in now:
             (slower if _is_interleaved(old, new) else advice).extend(_slower(limit, old, new))
