@@ -248,10 +248,11 @@ def _copy(model: Model, node: Node) -> bool:
     if stays:
         # It begins where ``self`` does, and its fake value says otherwise: where its views lie is not known.
         result.storage.close(Reason.LAYOUT, node)
-    alike = model.geometry.same_layout(place.region, result.region) or place.storage.relaid
-    if place.value.dtype == result.value.dtype and alike:
+    alike = model.geometry.same_layout(place.region, result.region)
+    if place.value.dtype == result.value.dtype and (alike or place.storage.relaid):
         fixed = (result.storage, Reason.LAYOUT)
-        settled = fixed if stays else relayout.settle(model, source, None, result)
+        # Where only strides of dimensions of one differ, whoever looks at them is asked.
+        settled = fixed if stays else relayout.settle(model, source, node if alike else None, result)
         model.values[node] = relayout.value(model, node, settled[0], result)
         add(model, Kind.COPY, node, 1, (("aten::copy", "src"),), source, settled, (), ())
     else:
