@@ -46,7 +46,7 @@ class Encoder(torch.nn.Module):
 
     def forward(self, tokens: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
         """Return ``(batch, hidden)`` for ``(batch, length, hidden)``."""
-        tokens = tokens * 2  # so that a gradient passes through, as from an embedding
+        tokens = tokens * tokens.shape[-1] ** 0.5  # as embeddings are scaled
         results = []
         for number, layer in enumerate(self.layers):
             start = number * self.window
@@ -62,6 +62,6 @@ def training(
     torch.manual_seed(0)
     with torch.device(device):
         model = Encoder(layers, hidden, window).to(getattr(torch, dtype))
-        tokens = torch.randn(batch, length, hidden, dtype=getattr(torch, dtype), requires_grad=True)
+        tokens = torch.randn(batch, length, hidden, dtype=getattr(torch, dtype)) * hidden**-0.5
         index = torch.randint(0, length, (chosen,))
-    return Program(model, (tokens, index))
+    return Program(model, (tokens.requires_grad_(), index))

@@ -29,10 +29,35 @@ class Block(torch.nn.Module):
         return torch.nn.functional.relu(shortcut, inplace=True)
 
 
+class Training(torch.nn.Module):
+    """Blocks, and how much each element of what they return counts.
+
+    A batch norm's outputs have the same sum whatever goes into it: without weights its gradients would be
+    nothing but rounding.
+    """
+
+    weight: torch.Tensor
+
+    def __init__(self, blocks: int, channels: int, images: torch.Size) -> None:
+        super().__init__()
+        self.blocks: torch.nn.Sequential = torch.nn.Sequential(
+            *(Block(channels << number) for number in range(blocks))
+        )
+        batch, _, height, width = images
+        shape = (batch, channels << blocks, height >> blocks, width >> blocks)
+        # The gradient of a convolution's weight is a sum over the pixels of all images.
+        self.register_buffer("weight", torch.randn(shape) * (batch * shape[2] * shape[3]) ** -0.5)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Return the loss, one number for each element; updates the statistics of all norms."""
+        result: torch.Tensor = self.blocks(images)
+        return result * self.weight
+
+
 def training(device: str, *, blocks: int, channels: int, size: int, batch: int) -> Program:
     """Return forward and backward of ``blocks`` residual blocks in training mode."""
     torch.manual_seed(0)
     with torch.device(device):
-        model = torch.nn.Sequential(*(Block(channels << number) for number in range(blocks))).train()
         images = torch.randn(batch, channels, size, size)
+        model = Training(blocks, channels, images.shape).train()
     return Program(model, (images,))

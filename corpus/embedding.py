@@ -23,7 +23,7 @@ class Table(torch.nn.Module):
         """Return the sums of ``bags``, ``(batch, bag)``, then update their rows by row-wise Adagrad."""
         index = bags.flatten()
         pooled = self.weight[bags].sum(1)
-        gradient = ((pooled - target) / len(bags)).repeat_interleave(bags.shape[1], 0)
+        gradient = (pooled - target).repeat_interleave(bags.shape[1], 0)
         self.squares.index_add_(0, index, gradient.square().mean(1))
         rate = self.rate / (self.squares[index].sqrt() + 1e-6)
         self.weight.index_add_(0, index, -rate.unsqueeze(1) * gradient)

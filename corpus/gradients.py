@@ -65,8 +65,9 @@ class Accumulation(torch.nn.Module):
     def loss(
         self, parameters: dict[str, torch.Tensor], inputs: torch.Tensor, target: torch.Tensor
     ) -> torch.Tensor:
-        """Return the mean square error with these ``parameters``."""
-        return torch.nn.functional.mse_loss(functional_call(self.network, parameters, (inputs,)), target)
+        """Return the square error of a row, the mean of all, with these ``parameters``."""
+        outputs = functional_call(self.network, parameters, (inputs,))
+        return torch.nn.functional.mse_loss(outputs, target, reduction="sum") / len(inputs)
 
     def forward(self, inputs: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         """Add the mean gradient of batches ``(batches, rows, hidden)`` to ``main_grad``; return its norm."""

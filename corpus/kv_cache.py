@@ -59,7 +59,7 @@ class Int8(Cache):
     ) -> torch.Tensor:
         assert isinstance(position, torch.Tensor)
         scale = new.abs().amax(-1, keepdim=True).clamp(min=1e-5) / 127
-        rows.index_copy_(2, position, (new / scale).round().to(torch.int8))
+        rows.index_copy_(2, position, (new / scale).round().clamp(-127, 127).to(torch.int8))
         scales.index_copy_(2, position, scale)
         return rows * scales
 

@@ -37,13 +37,22 @@ _PRESET = ("args", "backend", "clones", "tolerance", "unrunnable")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How far compiled values may be from eager ones: ``|a - b| <= atol + rtol * |b|``."""
+    """How far compiled values may be from eager ones: ``|a - b| <= atol + rtol * |b|``.
+
+    Args:
+        rtol: relative difference.
+        atol: absolute difference.
+        integers: how far integers may be apart instead, e.g. 1 where a value between two steps of a grid may
+            be rounded either way; ``None``: as far as all others.
+    """
 
     rtol: float = 1e-5
     atol: float = 1e-6
+    integers: float | None = None
 
     def __str__(self) -> str:
-        return f"rtol={self.rtol:g}, atol={self.atol:g}"
+        both = f"rtol={self.rtol:g}, atol={self.atol:g}"
+        return both if self.integers is None else f"{both}, integers={self.integers:g}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -202,7 +211,7 @@ def _by_pass(item: Located, what: str) -> dict[str, Located]:
 def _tolerance(item: Located) -> Tolerance:
     if not isinstance(item.value, dict):
         return Tolerance(item.number(), item.number())
-    keys = item.record((), ("atol", "rtol"))
+    keys = item.record((), ("atol", "integers", "rtol"))
     return Tolerance(**{name: value.number() for name, value in keys.items()})
 
 

@@ -190,12 +190,19 @@ def _differing(eager: Mapping[str, Any], compiled: Mapping[str, Any], tolerance:
             continue
         if expected.dtype is came.dtype and str(came.dtype).startswith("torch.float8"):
             came, expected = came.float(), expected.float()  # torch compares these bit by bit only
+        rtol, atol = _distances(expected, tolerance)
         try:
-            torch.testing.assert_close(
-                came, expected, rtol=tolerance.rtol, atol=tolerance.atol, equal_nan=True
-            )
+            torch.testing.assert_close(came, expected, rtol=rtol, atol=atol, equal_nan=True)
         except AssertionError as error:
             yield f"{path}: " + " ".join(str(error).split())
+
+
+def _distances(tensor: Any, tolerance: Tolerance) -> tuple[float, float]:
+    """Return the relative and the absolute difference that is allowed for a tensor's elements."""
+    is_integer = str(tensor.dtype).startswith(("torch.int", "torch.uint"))
+    if is_integer and tolerance.integers is not None:
+        return 0.0, tolerance.integers
+    return tolerance.rtol, tolerance.atol
 
 
 def _sharing(tensors: Mapping[str, Any]) -> dict[str, str]:

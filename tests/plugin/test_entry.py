@@ -29,7 +29,7 @@ presets:
     backend: graph
   cuda:
     args: {layers: 32, hidden: 4096}
-    tolerance: 0.05
+    tolerance: {rtol: 0.05, atol: 0.05, integers: 1}
     clones: {inductor: [aten::clone.self]}
 clones:
   exact: []
@@ -68,7 +68,7 @@ def test_presets_are_laid_over_the_entry(entry) -> None:  # type: ignore[no-unty
     assert cpu.args == {"layers": 2, "sizes": [1, 2], "ratio": 0.5, "none": None, "hidden": 8}
     assert cuda.args["layers"] == 32
     assert (cpu.backend, cuda.backend) == ("graph", "inductor")
-    assert (cpu.tolerance, cuda.tolerance) == (Tolerance(rtol=1e-3), Tolerance(0.05, 0.05))
+    assert (cpu.tolerance, cuda.tolerance) == (Tolerance(rtol=1e-3), Tolerance(0.05, 0.05, 1))
     assert cpu.clones == {"exact": (), "inductor": ("aten::clone.self",) * 2, "mine.passes:rewrite": ()}
     assert cuda.clones == {**cpu.clones, "inductor": ("aten::clone.self",)}
 

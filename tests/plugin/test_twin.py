@@ -126,6 +126,26 @@ def test_tolerance_is_respected() -> None:
     assert differences(eager, compiled, Tolerance(rtol=0.001)) != []
 
 
+def test_integers_may_have_a_tolerance_of_their_own() -> None:
+    def compared(came: torch.Tensor, tolerance: Tolerance) -> list[str]:
+        copied = twin(Program(lambda: None))
+        eager = torch.tensor([100, -3], dtype=came.dtype)
+        return differences(copied.after_eager(eager), copied.after_compiled(came), tolerance)
+
+    one = Tolerance(rtol=0.05, atol=0.05, integers=1)
+    assert compared(torch.tensor([101, -4], dtype=torch.int8), one) == []
+    assert compared(torch.tensor([102, -3], dtype=torch.int8), one) != []
+    assert compared(torch.tensor([102, -3], dtype=torch.int8), Tolerance(rtol=0.05, atol=0.05)) == []
+    assert compared(torch.tensor([100.0, -4.0]), one) != []
+
+
+def test_a_tolerance_of_integers_is_none_of_bools() -> None:
+    copied = twin(Program(lambda: None))
+    eager, compiled = torch.tensor([True, False]), torch.tensor([True, True])
+    one = Tolerance(rtol=0.05, atol=0.05, integers=1)
+    assert differences(copied.after_eager(eager), copied.after_compiled(compiled), one) != []
+
+
 class Counter(torch.nn.Module):
     """A module with state of every kind."""
 
