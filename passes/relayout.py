@@ -208,8 +208,8 @@ def _agrees(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
         return _agrees_as_view(model, user, laid, new, source)
     if any(_torch.storage_key(t) in _keys(user) for t in old):
         return False  # its schema hides that it aliases, and nobody would look at what uses it
-    pairs = enumerate(zip(new, old, strict=True))
-    if all(_is_unused(user, i) or (_same_strides(model, *p) and _same_units(model, *p)) for i, p in pairs):
+    both = enumerate(zip(new, old, strict=True))
+    if all(_is_unused(user, i) or (_same_strides(model, *p) and _same_units(model, *p)) for i, p in both):
         return True
     # What it returns is laid out anew as well, in place and functional.
     return user not in model.setting.own_layout and len(new) == 1 and _lay(user, new, laid)

@@ -15,6 +15,7 @@ from .slot_forms import form_of
 from .slots import is_plain_clone
 
 aten: Any = torch.ops.aten
+Move = Callable[[int, int, int], tuple[int, int, int]]  # of the start, end and step of an ``arange``
 
 _SHIFTS = (1, *range(-1, -24, -1))
 _FAR = 5000  # no index names such a row
@@ -32,8 +33,8 @@ def variations(gm: GraphModule, inputs: Sequence[Any]) -> Iterator[tuple[GraphMo
     names what no later reader asks for, does not count as a rule.
     """
     contents = _others(gm, inputs, (_flip, _count))
-    shifts = (functools.partial(_shifted, by) for by in _SHIFTS)
-    backwards, *moves = (functools.partial(_moving, move) for move in (_reversed, _first, *shifts))
+    named: list[Move] = [_reversed, _first, *(functools.partial(_shifted, by) for by in _SHIFTS)]
+    backwards, *moves = (functools.partial(_moving, move) for move in named)
     masks = (functools.partial(_masked, by) for by in (aten.ne.Scalar, aten.ge.Scalar))
     changes = [(contents, change) for change in (backwards, *moves, *masks)]
     counts = [(functools.partial(_count, start=start), _flip) for start in range(4)]
@@ -123,7 +124,7 @@ def _masked(by: Any, node: Any) -> bool:
     return True
 
 
-def _moving(move: Callable[[int, int, int], tuple[int, int, int]], node: Any) -> bool:
+def _moving(move: Move, node: Any) -> bool:
     """Give an ``arange`` other numbers; returns whether the node is one."""
     if node.target is not aten.arange.start_step or len(node.args) < 3:
         return False
