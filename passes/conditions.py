@@ -25,7 +25,7 @@ from .pointwise import is_own_element
 from .reason import Reason
 from .region import Geometry, Region
 from .snapshot import snapshots
-from .unchanged import STORING, is_moved, is_put_back, is_unchanged
+from .unchanged import STORING, is_moved, is_put_back, is_put_over, is_unchanged
 from .variant import is_stored_by_inductor
 
 _FEW_BUFFERS = 4  # in which the readers of a candidate's bytes may look for that each is tried by itself
@@ -133,6 +133,8 @@ def _hits(decision: Decision, candidate: Candidate, read: Read, written: Region)
     if read.into is not None and not decision.model.is_needed(read.into, written):
         return False
     if candidate.kind in STORING and is_put_back(decision, candidate, read, written):
+        return False
+    if candidate.kind is Kind.INDEX_PUT and is_put_over(decision, candidate, read):
         return False
     # A real write into the class that is read, before it is read, makes the old bytes irrelevant:
     # what the reader expects is then the written value, which its own reads protect.

@@ -206,7 +206,7 @@ def _scatter(model: Model, node: Node) -> bool:
         scatter.check_reach(model, node, written, place.region)
     result = model.fresh(node, node.meta["val"])
     settled = relayout.settle(model, operand, node, result)
-    if place.storage.relaid and scatter.is_absolute(node):
+    if place.storage.relaid and operand not in model.relaid and scatter.is_absolute(node):
         settled = (settled[0], Reason.LAYOUT)
     model.values[node] = relayout.value(model, node, settled[0], result)
     others = others_of(model, iter([("src", source)]))

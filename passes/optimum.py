@@ -82,9 +82,9 @@ class _Varied:
     @functools.cached_property
     def _others(self) -> list[tuple[Simulation, dict[Node, Node]]]:
         graph, found = self._first.gm.graph, []
-        for gm, inputs in variations(self._first.gm, self._first.inputs):
+        for number, (gm, inputs) in enumerate(variations(self._first.gm, self._first.inputs)):
             twin = dict(zip(graph.nodes, gm.graph.nodes, strict=True))
-            found.append((Simulation(gm, inputs, uneven=True), twin))
+            found.append((Simulation(gm, inputs, uneven=number), twin))
         return found
 
     def check(self, copied: frozenset[Choice]) -> None:

@@ -8,12 +8,14 @@ layout: the exchange is legal iff every view can still be made and no other resu
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.fx import Node
 
 from . import _torch, layouts, scatter
+from .collectives import is_collective
 from .place import Place, Storage, Value, is_known, reads_alike
 from .reason import Reason
 from .region import Geometry, Region, Size, as_size
@@ -73,8 +75,8 @@ def settle(
         return storage, Reason.LAYOUT
     if geometry.self_overlapping(place.region):
         return storage, Reason.SELF_OVERLAP
-    named = model.addressing.names(storage.node)
-    if _is_alike(model, place, result):
+    named = _asked(model.addressing.names, storage.node, item)
+    if _is_alike(model, place, result, item):
         storage.shift = place.region.offset - result.region.offset
         if not is_multiple(storage.shift, named):
             # Offsets into the result's storage must be moved along: by whole items, by a constant.
@@ -85,7 +87,7 @@ def settle(
     if node is None or node in model.setting.own_layout:
         return storage, Reason.LAYOUT
     # Laid out anew it begins where the operand does: offsets that name its bytes would not know.
-    if model.addressing.begins(storage.node) and place.region.offset != result.region.offset:
+    if _asked(model.addressing.begins, storage.node, item) and place.region.offset != result.region.offset:
         return storage, Reason.LAYOUT
     if not _relay(model, node, old, item):
         return storage, Reason.LAYOUT
@@ -94,9 +96,16 @@ def settle(
     return storage, None
 
 
-def _is_alike(model: Model, place: Place, result: Place) -> bool:
+def _asked(question: Callable[[Node], int], node: Node, item: int | None) -> int:
+    """Return what is asked of where a result begins: of one of a list, by those who take it."""
+    if item is None:
+        return question(node)
+    return max((question(user) for user in node.users if user.args[1] == item), default=0)
+
+
+def _is_alike(model: Model, place: Place, result: Place, item: int | None) -> bool:
     """Return whether a result has its operand's layout, as far as anybody would notice."""
-    if not model.geometry.same_layout(place.region, result.region) or _is_fussy(model, place, result):
+    if not model.geometry.same_layout(place.region, result.region) or _is_fussy(model, place, result, item):
         return False
     return _same_units(model, place.value, result.value)
 
@@ -107,13 +116,13 @@ def _same_units(model: Model, a: torch.Tensor, b: torch.Tensor) -> bool:
     return all(model.geometry.equal(s, t) for s, t in strides)
 
 
-def _is_fussy(model: Model, place: Place, result: Place) -> bool:
+def _is_fussy(model: Model, place: Place, result: Place, item: int | None) -> bool:
     """Return whether a view of another dtype would notice where the result lies.
 
     It asks for an offset that its item size divides.
     """
-    item = model.addressing.views(result.storage.node)
-    return not is_multiple(place.region.offset - result.region.offset, item)
+    viewed = _asked(model.addressing.views, result.storage.node, item)
+    return not is_multiple(place.region.offset - result.region.offset, viewed)
 
 
 def is_multiple(nbytes: Size, item: int) -> bool:
@@ -176,8 +185,10 @@ def _agrees(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
     schema = schema_of(user.target)
     if user.target is torch.ops.aten.copy_.default:
         return True  # it copies into an input, whatever the strides of its source
-    if schema.mutable or not schema.name.startswith(("aten::", "prims::")) or _is_untold(user):
+    if schema.mutable or _is_untold(user):
         return False
+    if not schema.name.startswith(("aten::", "prims::")):
+        return _is_kernel(user) and all(_is_told_nothing(model, user, n, laid[n]) for n in _laid(user, laid))
     if schema.name in _BY_STRIDES:
         if argument(user, schema.names[0]) not in laid:
             return True  # a source: what it is put into has the layout that it had
@@ -194,17 +205,35 @@ def _agrees(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
     if len(old) != len(new) or (schema.name in REGROUPING and not _keeps_bytes(model, laid, user, new[0])):
         return False
     if schema.view:
-        was = [_torch.storage_key(t) in _keys(user) for t in old]
-        now = [_torch.storage_key(t) in source for t in new]
-        if was != now or not all(was):
-            return not any(was) and not any(now) and all(map(_strides(model), new, old))
-        return _lay(user, new, laid)
+        return _agrees_as_view(model, user, laid, new, source)
     if any(_torch.storage_key(t) in _keys(user) for t in old):
         return False  # its schema hides that it aliases, and nobody would look at what uses it
-    if all(_same_strides(model, *p) and _same_units(model, *p) for p in zip(new, old, strict=True)):
+    both = enumerate(zip(new, old, strict=True))
+    if all(_is_unused(user, i) or (_same_strides(model, *p) and _same_units(model, *p)) for i, p in both):
         return True
     # What it returns is laid out anew as well, in place and functional.
     return user not in model.setting.own_layout and len(new) == 1 and _lay(user, new, laid)
+
+
+def _agrees_as_view(
+    model: Model, user: Node, laid: dict[Node, Any], new: list[torch.Tensor], source: set[int | None]
+) -> bool:
+    """Return whether a view is one still, or copies as it did; ``source`` are the storages it is given."""
+    old = list(tensors(user.meta.get("val")))
+    was = [_torch.storage_key(t) in _keys(user) for t in old]
+    now = [_torch.storage_key(t) in source for t in new]
+    if was != now or not all(was):
+        return not any(was) and not any(now) and all(map(_strides(model), new, old))
+    return _lay(user, new, laid)
+
+
+def _is_unused(user: Node, item: int) -> bool:
+    """Return whether nobody takes one of the results of an operator that returns a list."""
+    val = user.meta["val"]
+    if not isinstance(val, list | tuple):
+        return False
+    names = (item, item - len(val))  # from either end
+    return all(u.target is operator.getitem and u.args[1] not in names for u in user.users)
 
 
 def _is_untold(user: Node) -> bool:
@@ -222,9 +251,10 @@ def _names_the_same(user: Node, laid: dict[Node, Any]) -> bool:
 
     They do where it takes a few elements that stay where they are.
     """
-    if schema_of(user.target).name != "aten::as_strided":
+    if schema_of(user.target).name not in ("aten::as_strided", "aten::as_strided_scatter"):
         return False
-    operand, size, stride, offset = (argument(user, name) for name in schema_of(user.target).names)
+    names = (schema_of(user.target).names[0], "size", "stride", "storage_offset")
+    operand, size, stride, offset = (argument(user, name) for name in names)
     old: torch.Tensor = operand.meta["val"]
     if not all(isinstance(n, int) for n in (offset, *size, *stride)):
         return False
@@ -261,6 +291,21 @@ def _is_wrapper(user: Node, laid: dict[Node, Any]) -> bool:
         return False
     bases: Any = user.kwargs.get("_all_bases", ())
     return not (scatter.is_absolute(user) and any(base in laid for base in bases))
+
+
+def _is_kernel(user: Node) -> bool:
+    """Return whether an operator that is not torch's own returns fresh tensors, whose strides it makes up."""
+    schema = schema_of(user.target)
+    if schema.view or schema.hides_accesses or any(name is not None for name in schema.returns):
+        return False
+    return not any(_torch.storage_key(t) in _keys(user) for t in tensors(user.meta.get("val")))
+
+
+def _is_told_nothing(model: Model, user: Node, operand: Node, value: torch.Tensor) -> bool:
+    """Return whether a kernel is given the strides that are noted; collectives make dense results anyway."""
+    old = operand.meta["val"]
+    alike = isinstance(value, torch.Tensor) and _same_strides(model, value, old)
+    return alike and (is_collective(user.target) or _same_units(model, value, old))
 
 
 def _same_numbers(model: Model, new: Any, old: Any) -> bool:

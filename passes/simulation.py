@@ -78,17 +78,19 @@ class Simulation:
     Args:
         gm: the functional graph.
         inputs: real tensors, one for each placeholder.
-        uneven: whether what is computed anew, element by element, is made uneven, here as there: an
-            operator that fills with one number shows less than one that does not.
+        uneven: what is added to the first element of what is computed anew, and with other numbers to all
+            further ones, here as there: an operator that fills with one number shows less than one that does
+            not. ``None``: nothing.
 
     Raises:
         RunError: the functional graph itself does not run on these inputs.
     """
 
-    def __init__(self, gm: GraphModule, inputs: Sequence[Any], *, uneven: bool = False) -> None:
+    def __init__(self, gm: GraphModule, inputs: Sequence[Any], *, uneven: int | None = None) -> None:
         self.gm = gm
         self.inputs: list[Any] = list(inputs)
         self.uneven = uneven
+        self.given: dict[tuple[Node, Node], torch.Tensor] = {}
         self.spec: dict[Node, Any] = {}
         self.expected: Effects = effects(gm, inputs, self._note)
         self.candidates: list[Choice] = [c for node in gm.graph.nodes for c in self._candidates(node)]
@@ -100,9 +102,12 @@ class Simulation:
         )
 
     def _note(self, node: Node, value: Any) -> None:
-        if self.uneven:
-            make_uneven(node, value)
+        if self.uneven is not None:
+            make_uneven(node, value, self.uneven)
         self.spec[node] = value
+        if _is_opaque(node):
+            read = {n: self.spec[n] for n in others(node)}
+            self.given.update(((node, n), v.clone()) for n, v in read.items() if isinstance(v, torch.Tensor))
 
     def _candidates(self, node: Node) -> Iterator[Choice]:
         for slot, operand in slots(node):
@@ -144,6 +149,17 @@ class Simulation:
         if shares is None or difference(self.expected, shares[1]) is not None:
             raise Illegal
         return sum(c.nbytes for c in copied) + self.conversions + run.written_back + shares[0]
+
+
+def _is_kernel(node: Node) -> bool:
+    """Return whether a node is not torch's own."""
+    own = ("aten.", "prims.", "<built-in function getitem")
+    return node.op == "call_function" and not str(node.target).startswith(own)
+
+
+def _is_opaque(node: Node) -> bool:
+    """Return whether a node may look at all it is given; a collective holds anything until its wait."""
+    return _is_kernel(node) and not is_imitated(node.target)
 
 
 class _Run:
@@ -196,8 +212,8 @@ class _Run:
             raise Illegal(node)
         try:
             value = self._node(node)
-            if self.simulation.uneven:
-                make_uneven(node, value)
+            if self.simulation.uneven is not None:
+                make_uneven(node, value, self.simulation.uneven)
         except (Illegal, Refused, RuntimeError, IndexError, ValueError, TypeError):
             raise Illegal(node) from None
         if not self._is_view(node) and not is_started(node.target):
@@ -213,17 +229,21 @@ class _Run:
 
         It may look at all of them, also where nothing that it returns shows that.
         """
-        if str(node.target).startswith(("aten.", "prims.", "<built-in function getitem")):
+        if not _is_kernel(node):
             return True
         free = {n for slot, n in slots(node) if not copy_bytes(node, slot, self.spec[n])}
-        is_opaque = not is_imitated(node.target)  # a collective holds anything until it is waited for
+        is_opaque = _is_opaque(node)
         for n in node.all_input_nodes:
             was, now = self.spec[n], self.env[n]
             if not isinstance(was, torch.Tensor):
                 continue
             if not same_strides(was, now):
                 return False
-            if is_opaque and n not in free and address(was) not in self.written and not equal(was, now):
+            if not is_opaque or n in free:
+                continue
+            if address(was) in self.written:  # what was given is overwritten by now
+                was = self.simulation.given.get((node, n), now)
+            if not equal(was, now):
                 return False
         return True
 

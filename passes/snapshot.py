@@ -19,6 +19,7 @@ from .region import as_size
 from .relayout import is_multiple
 from .scatter import is_absolute
 from .schema import argument, is_operator, schema_of
+from .wrapper import base_views
 
 if TYPE_CHECKING:
     from .decision import Decision
@@ -124,7 +125,7 @@ def _early(decision: Decision, candidate: Candidate, read: Read) -> Snapshot | N
     if used != [operand] or model.order[operand] >= candidate.time or node in model.relaid:
         return None
     if (
-        is_absolute(node)
+        _is_named(mine[0])
         or model.addressing.names(node)
         or _is_written_between(decision, candidate.node, read)
     ):
@@ -134,6 +135,14 @@ def _early(decision: Decision, candidate: Candidate, read: Read) -> Snapshot | N
         return None
     size = model.nbytes(read.place.region.once)
     return Snapshot(candidate.index, candidate.node, operand, (node,), (read,), size, mine[0].index)
+
+
+def _is_named(candidate: Candidate) -> bool:
+    """Return whether a call names bytes of what it may write by offsets; it may do so in other operands."""
+    if candidate.kind is not Kind.AUTO_V2:
+        return is_absolute(candidate.node)
+    views = base_views(candidate.node)
+    return any(v.base == candidate.slot and v.form == "as_strided" for v in views)
 
 
 def leaves(node: Node) -> list[Node]:

@@ -129,6 +129,27 @@ def _puts_own_slot(decision: Decision, candidate: Candidate, read: Read) -> bool
     return decision.model.geometry.contains(place.region, read.place.region)
 
 
+def is_put_over(decision: Decision, candidate: Candidate, read: Read) -> bool:
+    """Return whether an ``index_put`` changes what is only read by one that overwrites the same elements.
+
+    Which elements these are nobody knows, but both name them by the same indices.
+    """
+    model = decision.model
+    other = next(iter(model.candidates_of.get(read.node, ())), None)
+    if other is None or other.kind is not Kind.INDEX_PUT or other.index > candidate.index + _FEW:
+        return False
+    if argument(other.node, "accumulate"):
+        return False
+    if any(place.storage is read.place.storage for _, _, place in other.others):
+        return False  # it reads them as what it stores, too, or as its indices
+    if list(argument(candidate.node, "indices")) != list(argument(other.node, "indices")):
+        return False
+    given = (place.storage for name, _, place in other.others if name == "indices")
+    if any(candidate.time < w.time < other.time for storage in given for w in model.writes.get(storage, ())):
+        return False
+    return model.same_value(candidate.operand, other.operand)
+
+
 def _is_slot(node: Node, source: Region, whole: Region) -> bool:
     """Return whether a source is what one index of a dimension names, of a call that stores one index."""
     dim = _one_index(node)

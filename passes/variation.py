@@ -15,8 +15,10 @@ from .slot_forms import form_of
 from .slots import is_plain_clone
 
 aten: Any = torch.ops.aten
+Move = Callable[[int, int, int], tuple[int, int, int]]  # of the start, end and step of an ``arange``
 
 _SHIFTS = (1, *range(-1, -24, -1))
+_FAR = 5000  # no index names such a row
 _ANEW = (aten.neg.default, aten.add.Tensor, aten.mul.Tensor)
 
 
@@ -26,31 +28,43 @@ def variations(gm: GraphModule, inputs: Sequence[Any]) -> Iterator[tuple[GraphMo
     The numbers in inputs and attributes are others: the bits of integers are flipped and all else negated,
     or they count up from somewhere, so that indices among them name rows one after the other. Indices that
     the graph makes, by ``arange``, come in reverse, or name the first rows, or others after or before the
-    ones that they name. So a row that is put back where it was, or an index that names what no later reader
-    asks for, does not count as a rule.
+    ones that they name; those that are given name one row again and again. Masks that the graph makes by
+    comparing say the opposite, or take everything. So a row that is put back where it was, or an index that
+    names what no later reader asks for, does not count as a rule.
     """
     contents = _others(gm, inputs, (_flip, _count))
-    moves = (_reversed, _first, *(functools.partial(_shifted, by) for by in _SHIFTS))
-    counted = (_others(gm, inputs, (functools.partial(_count, start=start), _flip)) for start in range(4))
-    for given, moved in (*((contents, m) for m in moves), *((given, _reversed) for given in counted)):
+    named: list[Move] = [_reversed, _first, *(functools.partial(_shifted, by) for by in _SHIFTS)]
+    backwards, *moves = (functools.partial(_moving, move) for move in named)
+    masks = (functools.partial(_masked, by) for by in (aten.ne.Scalar, aten.ge.Scalar))
+    changes = [(contents, change) for change in (backwards, *moves, *masks)]
+    counts = [(functools.partial(_count, start=start), _flip) for start in range(4)]
+    counts.append((functools.partial(_count, start=_FAR), _fill))
+    changes.extend((_others(gm, inputs, each), backwards) for each in counts)
+    for given, moved in changes:
         varied, values = copy.deepcopy(gm), cloned(given)
         for name, value in zip(attributes(gm), values[len(inputs) :], strict=True):
             _set(varied, name, value)
-        changed = [_move(node, moved) for node in varied.graph.nodes]
+        changed = [moved(node) for node in varied.graph.nodes]
         varied.recompile()
-        if (any(changed) or moved is _reversed) and _runs(varied, values):
+        if (any(changed) or moved is backwards) and _runs(varied, values):
             yield varied, values[: len(inputs)]
 
 
-def make_uneven(node: Node, value: Any) -> None:
-    """Add other numbers to each element that a node computes anew, so that no two are equal by its nature."""
+def make_uneven(node: Node, value: Any, start: int) -> None:
+    """Add other numbers to each element that a node computes anew, so that no two are equal by its nature.
+
+    Args:
+        node: the node.
+        value: what it computed, which is changed.
+        start: what is added to the first element.
+    """
     form = form_of(node)
     if form.copies if form is not None else node.target not in _ANEW and not _converts(node):
         return
     for _, tensor in leaves(value):
         if isinstance(tensor, torch.Tensor) and tensor.dtype != torch.bool and tensor.numel():
             steps = torch.arange(tensor.numel(), device=tensor.device).view(tensor.shape)
-            tensor.add_((steps * 7919).to(tensor.dtype))
+            tensor.add_((steps * 7919 + start).to(tensor.dtype))
 
 
 def _converts(node: Node) -> bool:
@@ -98,6 +112,28 @@ def _count(whole: torch.Tensor, start: int = 0) -> None:
     whole.copy_(torch.arange(start, start + whole.numel(), device=whole.device))
 
 
+def _fill(whole: torch.Tensor) -> None:
+    whole.zero_()
+
+
+def _masked(by: Any, node: Any) -> bool:
+    """Compare by another operator; returns whether the node makes a mask."""
+    if node.target is not aten.eq.Scalar:
+        return False
+    node.target = by
+    return True
+
+
+def _moving(move: Move, node: Any) -> bool:
+    """Give an ``arange`` other numbers; returns whether the node is one."""
+    if node.target is not aten.arange.start_step or len(node.args) < 3:
+        return False
+    if not all(isinstance(a, int) and a for a in node.args[1:3]) or not isinstance(node.args[0], int):
+        return False
+    node.args = move(*node.args[:3])
+    return True
+
+
 def _reversed(start: int, end: int, step: int) -> tuple[int, int, int]:
     count = -(-(end - start) // step)
     last = start + (count - 1) * step
@@ -110,16 +146,6 @@ def _first(start: int, end: int, step: int) -> tuple[int, int, int]:
 
 def _shifted(by: int, start: int, end: int, step: int) -> tuple[int, int, int]:
     return start + by, end + by, step
-
-
-def _move(node: Any, moved: Any) -> bool:
-    """Give an ``arange`` other numbers; returns whether the node is one."""
-    if node.target is not aten.arange.start_step or len(node.args) < 3:
-        return False
-    if not all(isinstance(a, int) and a for a in node.args[1:3]) or not isinstance(node.args[0], int):
-        return False
-    node.args = moved(*node.args[:3])
-    return True
 
 
 def _runs(gm: GraphModule, values: Sequence[Any]) -> bool:

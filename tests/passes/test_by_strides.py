@@ -35,6 +35,27 @@ def test_few_elements_are_looked_at_one_by_one_and_many_are_not(rows: int, eleme
     assert taken is (rows == 6 and element == 0)
 
 
+@pytest.mark.parametrize("element", [0, 5])
+def test_so_they_are_for_a_scatter(element: int) -> None:
+    def use(new: Tensor, y: Tensor) -> Tensor:
+        return aten.as_strided_scatter.default(new, y[0, :1], [1], [1], element) * 1
+
+    assert in_place(use) is (element == 0)
+
+
+@pytest.mark.parametrize("element", [0, 1])
+def test_a_scatter_into_elements_that_stay_is_carried_out_where_they_are(element: int) -> None:
+    def program(x: Tensor, where: Tensor, y: Tensor) -> Tensor:
+        new = aten.index_put.default(x, [where], y)
+        part = aten.as_strided.default(new, [1], [2], element)
+        whole = aten.as_strided_scatter.default(new, part * 3, [1], [2], element)
+        x.copy_(whole)
+        return y * 2
+
+    report, _ = rewritten(program, torch.arange(12)[::2], torch.tensor([1, 0]), torch.tensor([100, 200]))
+    assert (report.clone_bytes == 0) is (element == 0)
+
+
 USES: dict[str, Use] = {
     "the beginning of the operand": lambda new, y: aten.as_strided.default(new, [1], [1]) * 1,
     "a copy": lambda new, y: aten.as_strided_copy.default(new, [4], [5], 1),

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 from torch.fx import Node
+from torch.library import custom_op
 
 from pytest_reinplace.passes import Reason, adversary
 from pytest_reinplace.passes.graph_builder import GraphBuilder
@@ -371,3 +372,55 @@ def test_strides_of_dimensions_of_one_count_where_somebody_goes_by_them(joined: 
     result = b.call(aten.cat.default, new, 1) if joined else b.call(aten.gcd.default, *new)
     report, _ = held(b, [result])
     assert len([o for o in report.outcomes if o.label == "aten::scatter.self" and o.reinplaced]) == 2 - joined
+
+
+@pytest.mark.parametrize("named", [0, 1])
+def test_only_the_element_that_is_named_by_offsets_has_to_begin_where_it_does(named: int) -> None:
+    def program(x: Tensor, y: Tensor) -> Tensor:
+        both = aten._foreach_add.Scalar([y, x], 3)
+        x.copy_(both[1])
+        return aten.as_strided.default(both[named], [1], [1], 0) * 2
+
+    columns = torch.arange(48, dtype=torch.int64).view(6, 8)[:, 1::2]
+    report, _ = rewritten(program, columns, plain())
+    assert ("aten::_foreach_add.self[1]" in report.reinplaced) is (named == 0)
+
+
+@pytest.mark.parametrize("taken", [0, 1])
+def test_strides_of_an_element_that_nobody_takes_do_not_count(taken: int) -> None:
+    b = GraphBuilder()
+    new = filled(b, transposed(b, b.call(aten.mul.Tensor, b.placeholder(plain()), 2)))
+    both = b.call(aten._foreach_add.Scalar, [new, b.placeholder(plain())], 3)
+    report, _ = held(b, [b.item(both, taken), b.call(aten.sum.default, new)])
+    assert ("aten::scatter.self" in report.reinplaced) is (taken == 1)
+
+
+@pytest.mark.parametrize("row", [True, False])
+def test_a_collective_goes_by_the_strides_that_it_is_given(row: bool) -> None:
+    b = GraphBuilder()
+    new = put_into_columns(b)
+    given = b.call(aten.select.int, new, 0, 2) if row else new
+    started = b.call(torch.ops._c10d_functional.all_gather_into_tensor.default, given, 2, "reinplace")
+    report, _ = held(b, [b.call(torch.ops._c10d_functional.wait_tensor.default, started)])
+    assert ("aten::index_put.self" in report.reinplaced) is row
+
+
+@custom_op("reinplace_relayout::told", mutates_args=())
+def told(x: Tensor) -> Tensor:
+    return x.new_tensor([*x.stride(), int(x.sum())])
+
+
+@told.register_fake
+def _(x: Tensor) -> Tensor:
+    return x.new_empty([x.dim() + 1])
+
+
+@pytest.mark.parametrize(("use", "in_place"), [("row", True), ("element", False), ("all", False)])
+def test_so_does_an_operator_of_a_user_those_of_dimensions_of_one_too(use: str, in_place: bool) -> None:
+    b = GraphBuilder()
+    new = put_into_columns(b)
+    given = new if use == "all" else b.call(aten.select.int, new, 0, 2)
+    if use == "element":
+        given = b.call(aten.slice.Tensor, b.call(aten.select.int, new, 1, 2), 0, 3, 4)
+    report, _ = held(b, [b.call(torch.ops.reinplace_relayout.told.default, given)])
+    assert ("aten::index_put.self" in report.reinplaced) is in_place

@@ -142,3 +142,54 @@ def test_parts_that_begin_where_only_the_call_tells_are_not_the_same(same: bool)
     new = copy.deepcopy(gm)
     assert reinplace(new, order="keep").clone_bytes == 0
     assert_equivalent(gm, new, inputs)
+
+
+def put_twice(second: Callable[..., Tensor]) -> int:
+    """Return the bytes cloned where rows are stored, and then others into what was there before."""
+
+    def program(x: Tensor, rows: Tensor, others: Tensor, y: Tensor) -> Tensor:
+        total = aten.index_put.default(x, [rows], y).sum()
+        x.copy_(second(x, rows, others, y * 2))
+        return total
+
+    report, _ = rewritten(
+        program, arange(6, 4), torch.tensor([3, 1]), torch.tensor([1, 3]), arange(2, 4) + 50
+    )
+    return report.clone_bytes
+
+
+def test_rows_that_are_stored_again_need_not_be_kept() -> None:
+    assert put_twice(lambda x, rows, others, y: aten.index_put.default(x, [rows], y)) == 0
+    assert put_twice(lambda x, rows, others, y: aten._unsafe_index_put.default(x, [rows], y)) == 0
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        lambda x, rows, others, y: aten.index_put.default(x, [others], y),
+        lambda x, rows, others, y: aten.index_put.default(x, [None, rows], y[:, :1].sum()),
+        lambda x, rows, others, y: aten.index_put.default(x, [rows], y, True),
+        lambda x, rows, others, y: aten.index_put.default(x, [rows], x[4:]),
+        lambda x, rows, others, y: aten.index_copy.default(x, 0, others, y),
+        lambda x, rows, others, y: aten.index_put.default(x.flip(0), [rows], y),
+        lambda x, rows, others, y: aten.cat([x[:1], aten.index_put.default(x[1:], [rows], y)]),
+    ],
+)
+def test_others_have_to_be(second: Callable[..., Tensor]) -> None:
+    assert put_twice(second) > 0
+
+
+@pytest.mark.parametrize("between", [True, False])
+def test_rows_by_indices_that_are_overwritten_in_between_are_others(between: bool) -> None:
+    b = GraphBuilder()
+    x, rows = b.placeholder(arange(6, 4)), b.placeholder(torch.tensor([3, 1]))
+    more, y = b.placeholder(torch.tensor([0, 5])), b.placeholder(arange(2, 4) + 50)
+    cache = b.call(aten.mul.Tensor, x, 3)
+    total = b.call(aten.sum.default, b.call(aten.index_put.default, cache, [rows], y))
+    if between:
+        b.call(aten.copy_.default, rows, more)
+    second = b.call(aten.index_put.default, cache, [rows], b.call(aten.neg.default, y))
+    if not between:
+        b.call(aten.copy_.default, rows, more)
+    report, _ = held(b, [total, second])
+    assert (report.clone_bytes > 0) is between

@@ -218,6 +218,22 @@ def test_an_early_clone_is_not_named_by_offsets(named: bool, nbytes: int) -> Non
     assert wrapped_row(use, 2) == nbytes
 
 
+@pytest.mark.parametrize(("own", "nbytes"), [(True, 192), (False, 32)])
+def test_an_early_clone_may_be_of_one_of_two_bases_where_the_other_is_named(own: bool, nbytes: int) -> None:
+    b = GraphBuilder()
+    cache, other = (b.call(aten.mul.Tensor, b.placeholder(torch.arange(24) + i), 3) for i in range(2))
+    row = b.call(aten.slice.Tensor, cache, 0, 2, 6)
+    index = b.call(aten.full.default, [1], 3, dtype=torch.int64)
+    value = b.call(aten.full.default, [1], 7, dtype=torch.int64)
+    new = b.call(aten.index_put.default, cache, [index], value)
+    base = row if own else other
+    part = b.call(aten.slice.Tensor, base, 0, 0, 4, 2)  # the wrapper names it by its offset
+    pairs = {"x": (base, part), "y": (other, other) if own else (row, row)}
+    *_, one, two = b.v2(adversary.operator("pair"), pairs, other=value)
+    report, _ = held(b, [new, b.call(aten.neg.default, one), b.call(aten.neg.default, two)])
+    assert report.clone_bytes == nbytes
+
+
 def test_elements_that_are_put_back_where_they_were_need_no_copy() -> None:
     def program(x: Tensor, y: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
         cache = x + 1

@@ -205,6 +205,72 @@ def test_what_other_indices_would_change_is_not_legal_by_luck(start: int) -> Non
     assert least(put_rows(start)) == BYTES
 
 
+@pytest.mark.parametrize(("elements", "nbytes"), [(6, 2 * 8), (4, 0)])
+def test_what_another_mask_would_take_is_not_legal_by_luck(elements: int, nbytes: int) -> None:
+    def build(b: GraphBuilder, x: Node) -> list[Node]:
+        numbers = b.call(aten.arange.start_step, 0, 6, 1, dtype=torch.int64, device=torch.device("cpu"))
+        mask = b.call(aten.eq.Scalar, b.call(aten.remainder.Scalar, numbers, 3), 0)
+        into, read = b.call(aten.neg.default, x), b.call(aten.slice.Tensor, x, 0, 0, elements)
+        new = bump(b, b.call(aten.slice.Tensor, x, 0, 4, 6))
+        late = b.call(aten.sum.default, b.call(aten.masked_scatter.default, into, mask, read))
+        b.call(aten.copy_.default, x, b.call(aten.slice_scatter.default, x, new, 0, 4, 6))
+        return [late]
+
+    assert least(build) == nbytes
+
+
+@pytest.mark.parametrize(("elements", "nbytes"), [(6, 2 * 8), (4, 0)])
+def test_what_a_kernel_is_given_counts_although_it_makes_nothing_of_it(elements: int, nbytes: int) -> None:
+    def build(b: GraphBuilder, x: Node) -> list[Node]:
+        nothing = b.call(aten.slice.Tensor, b.call(aten.neg.default, x), 0, 0, 0)
+        read = b.call(aten.slice.Tensor, x, 0, 0, elements)
+        new = bump(b, b.call(aten.slice.Tensor, x, 0, 4, 6))
+        made = b.v1(adversary.operator("halves"), x=nothing, other=read)[1]
+        b.call(aten.copy_.default, x, b.call(aten.slice_scatter.default, x, new, 0, 4, 6))
+        return [made]
+
+    assert least(build) == nbytes
+
+
+def test_what_other_given_indices_would_leave_is_not_legal_by_luck() -> None:
+    def build(b: GraphBuilder, x: Node, index: Node) -> list[Node]:
+        new = bump(b, x)
+        late = b.call(aten.sum.default, b.call(aten.index_put.default, x, [index], new))
+        b.call(aten.copy_.default, x, new)
+        return [late]
+
+    def twin(b: GraphBuilder, x: Node, index: Node) -> list[Node]:
+        into = b.call(aten.neg.default, x)
+        new = bump(b, x)
+        late = b.call(aten.sum.default, b.call(aten.index_put.default, into, [index], new))
+        b.call(aten.copy_.default, x, new)
+        return [late]
+
+    # These indices name every row, so that nothing is left of what was there; others need not.
+    index = torch.tensor([3, 1, 2, 0, 5, 4])
+    assert (least(build, index=index), least(twin, index=index)) == (2 * BYTES, 0)
+
+
+def test_numbers_that_are_computed_are_others_too() -> None:
+    def build(b: GraphBuilder, x: Node, *, late: bool) -> list[Node]:
+        old = b.call(aten.fill.Scalar, x, 2013)
+        index = b.call(aten.remainder.Scalar, b.call(aten.slice.Tensor, old, 0, 0, 1), 6)
+        seen = b.call(aten.slice.Tensor, old, 0, 0, 2)
+        first = seen if late else b.call(aten.neg.default, seen)
+        new = b.call(aten.index_put.default, old, [index], b.call(aten.sum.default, x))
+        second = b.call(aten.neg.default, seen) if late else first
+        b.call(aten.copy_.default, x, new)
+        return [second]
+
+    def read_late(b: GraphBuilder, x: Node) -> list[Node]:
+        return build(b, x, late=True)
+
+    def read_early(b: GraphBuilder, x: Node) -> list[Node]:
+        return build(b, x, late=False)
+
+    assert least(read_late) > least(read_early)
+
+
 def test_what_is_put_back_whatever_it_holds_is_legal() -> None:
     def build(b: GraphBuilder, x: Node) -> list[Node]:
         source = b.call(aten.slice.Tensor, x, 0, 4, 6)
