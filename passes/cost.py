@@ -40,7 +40,12 @@ if TYPE_CHECKING:
 # Inductor puts a value into memory that reads more buffers than this, once it is used twice.
 _MOST_READS = 4
 _MOST_NODES = 30
-_FACTORIES = ("aten::full", "aten::zeros", "aten::ones", "aten::arange", "prims::iota", "aten::scalar_tensor")
+_FACTORIES = (
+    *("aten::full", "aten::zeros", "aten::ones", "aten::arange", "prims::iota", "aten::scalar_tensor"),
+    "aten::empty",  # its user may choose a layout only as long as nothing is written into it
+)
+# Operators that pick elements: no pointwise ones, but computed where they are used all the same.
+_PICKING = ("aten::index", "aten::_unsafe_index", "aten::gather", "aten::flip", "aten::constant_pad_nd")
 
 
 def fused(model: Model, options: Options) -> frozenset[int]:
@@ -178,20 +183,32 @@ class _Rule:
         """Return what reads a node, through views."""
         if node not in self._read_by:
             found = self._read_by[node] = set()
-            pending = list(node.users)
+            pending = [(node, user) for user in node.users]
             while pending:
-                user = pending.pop()
+                read, user = pending.pop()
                 if user.op == "call_function" and is_operator(user.target) and schema_of(user.target).view:
-                    pending.extend(user.users)
-                else:
+                    pending.extend((user, further) for further in user.users)
+                elif not _takes_only_shape(user, read):
                     found.add(user)
         return self._read_by[node]
 
 
 def _is_pointwise(node: Node) -> bool:
     op = node.target
-    tagged = torch.Tag.pointwise in op.tags  # type: ignore[union-attr]
+    tagged = torch.Tag.pointwise in op.tags or _picks(node)  # type: ignore[union-attr]
     return tagged and _torch.is_lowered(op) and not _torch.is_fallback(op)
+
+
+def _takes_only_shape(user: Node, read: Node) -> bool:
+    """Return whether a value is what a functional ``copy`` would overwrite: nobody looks at its elements."""
+    return user.target is torch.ops.aten.copy.default and user.args[0] is read and read not in user.args[1:]
+
+
+def _picks(node: Node) -> bool:
+    """Return whether a node picks elements by numbers; by a mask it does not know how many."""
+    values = (n.meta.get("val") for n in node.all_input_nodes[1:])
+    masked = any(isinstance(v, torch.Tensor) and v.dtype in (torch.bool, torch.uint8) for v in values)
+    return schema_of(node.target).name in _PICKING and not masked
 
 
 def _is_plain(node: Node) -> bool:

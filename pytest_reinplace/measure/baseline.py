@@ -10,15 +10,18 @@ from typing import Any
 
 from .. import whole_file
 from ..located import EntryError, Located, read
-from .figures import EAGER, Measurement, Side
+from .figures import EAGER, STOCK, Measurement, Side
+from .paired import ratio
 
 SCHEMA = 1
 FOLDER = "baselines"
-METRICS = ("clones", "clone_bytes", "peak_bytes", "runtime_ns")
+METRICS = ("clones", "clone_bytes", "peak_bytes", "runtime_ns", "ratio_ppm")
+_EXACT = METRICS[:3]
 _SLUG = re.compile(r"[a-z0-9_.-]+")
 _HEAD = """\
 # Written by `pytest --reinplace-update`; figures of the named device only. Clones and bytes are exact,
-# runtime_ns is a median of rounds in which all sides were interleaved: only its ratios mean anything.
+# runtime_ns is a median of rounds in which all sides were interleaved, ratio_ppm how many millionths of the
+# time of Inductor's pass it surely does not exceed: that is what runtimes are held against.
 """
 
 
@@ -86,16 +89,22 @@ def _texts(item: Located) -> dict[str, str]:
     return {name: value.string() for name, value in item.mapping().items()}
 
 
-def figures_of(side: Side) -> dict[str, int]:
-    """Return a side's figures as they are recorded."""
-    runtime = {} if side.runtime is None else {"runtime_ns": round(side.runtime * 1e9)}
-    return {**side.exact, **runtime}
+def figures_of(side: Side, stock: Side | None = None) -> dict[str, int]:
+    """Return a side's figures as they are recorded, beside Inductor's side of the same rounds."""
+    found = side.exact
+    if side.runtime is not None:
+        found["runtime_ns"] = round(side.runtime * 1e9)
+    times = None if stock is None or stock is side else ratio(side.times, stock.times)
+    if times is not None:
+        found["ratio_ppm"] = round(times.high * 1e6)
+    return found
 
 
 def recorded(old: Baselines, new: Measurement) -> dict[str, Mapping[str, int]]:
     """Return an entry's figures with those of a new measurement; a pass not measured now keeps its own."""
     before = old.entries.get(new.entry, {})
-    return {**before, **{name: figures_of(side) for name, side in new.sides.items()}}
+    stock = new.sides.get(STOCK)
+    return {**before, **{name: figures_of(side, stock) for name, side in new.sides.items()}}
 
 
 def write(path: Path, slug: str, baselines: Baselines) -> None:
@@ -126,6 +135,6 @@ def changes(old: Mapping[str, Mapping[str, int]], new: Mapping[str, Mapping[str,
     """Yield what changes in an entry, ``"exact peak_bytes: 64 → 32"``; runtimes differ at every run."""
     for side in sorted({*old, *new}, key=lambda name: (name != EAGER, name)):
         before, now = old.get(side, {}), new.get(side, {})
-        for metric in METRICS[:-1]:
+        for metric in _EXACT:
             if before.get(metric) != now.get(metric):
                 yield f"{side} {metric}: {before.get(metric, '-')} → {now.get(metric, '-')}"

@@ -70,7 +70,8 @@ def _measured(
     )
     with benching as found:
         ruling = _ruling(figures(found.sides), known, settings, lambda: figures(found.again()))
-    unrun = tuple(f"not run with {name}: {why}" for name, why in preset.unrunnable.items())
+    without = {**preset.unrunnable, **found.failed}
+    unrun = tuple(f"not run with {name}: {why}" for name, why in without.items())
     ruling = dataclasses.replace(ruling, remarks=(*unrun, *_wrong_elsewhere(found), *ruling.remarks))
     verdict = found.verdicts[-1]
     return verdict, Result(

@@ -63,6 +63,7 @@ class Measured:
         calls: how many calls a round timed at once.
         again: times all sides anew and returns them; to be called before the program is given up.
         copy_bandwidth: bytes a second; ``None`` where nothing was timed.
+        failed: the sides that could not be compiled, with the reason.
     """
 
     verdicts: tuple[EntryVerdict, ...]
@@ -70,6 +71,7 @@ class Measured:
     calls: int
     again: Callable[[], Mapping[str, Side]]
     copy_bandwidth: float | None
+    failed: Mapping[str, str]
 
 
 @contextlib.contextmanager
@@ -118,7 +120,8 @@ def measured(
                 if name in preset.unrunnable:
                     continue
                 is_last = name == pass_name
-                bench.compile(name, pictured=pictured and is_last, verified=verified and is_last)
+                with contextlib.nullcontext() if is_last else bench.surviving(name):
+                    bench.compile(name, pictured=pictured and is_last, verified=verified and is_last)
             yield bench.measured(effort)
     except torch.OutOfMemoryError as error:
         raise OutOfMemory(f"{entry.name} on {preset.device}: {str(error).splitlines()[0]}") from None
@@ -149,7 +152,21 @@ class _Bench:
         self._eager: Run | None = self._pair.after_eager(called(self._pair.eager.fn, self._pair.eager, entry))
         self._calls: dict[str, Callable[[], object]] = {EAGER: lambda: plainly(program.fn, program, entry)}
         self._verdicts: dict[str, EntryVerdict] = {}
+        self._failed: dict[str, str] = {}
         self._facts: dict[str, dict[str, Any]] = {EAGER: {}}
+
+    @contextlib.contextmanager
+    def surviving(self, name: str) -> Iterator[None]:
+        """Go on without a side that is not under test, and that its compiler fails on; note why."""
+        import torch
+
+        try:
+            yield
+        except (torch.OutOfMemoryError, torch.AcceleratorError):
+            raise
+        except Exception as error:  # noqa: BLE001 - a compiler may raise anything
+            words = " ".join(str(error).split())
+            self._failed[name] = f"{type(error).__name__}: {words[:200]}"
 
     def compile(self, name: str, *, pictured: bool, verified: bool) -> None:
         """Compile with a pass, hold the first call against eager, and call until nothing is compiled."""
@@ -198,12 +215,13 @@ class _Bench:
                 self._facts[name]["peak_bytes"] = peak.measured(one, device)[1]
         if not effort.seconds:
             sides = {name: Side(name, times=(), **facts) for name, facts in self._facts.items()}
-            return Measured((*self._verdicts.values(),), sides, 0, lambda: sides, None)
+            return Measured((*self._verdicts.values(),), sides, 0, lambda: sides, None, self._failed)
         with self._alone():
             calls, rounds = self._size(effort)
             bandwidth.of_copy(device)
         again = functools.partial(self._timed, calls, rounds)
-        return Measured((*self._verdicts.values(),), again(), calls, again, bandwidth.of_copy(device))
+        copying = bandwidth.of_copy(device)
+        return Measured((*self._verdicts.values(),), again(), calls, again, copying, self._failed)
 
     def _size(self, effort: Effort) -> tuple[int, int]:
         """Return how many calls a round takes, and how many rounds."""

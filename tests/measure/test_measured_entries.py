@@ -66,6 +66,7 @@ def warm(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture
 def project(warm: None, compiling: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)  # pytest-benchmark times nothing in a worker
     compiling.makepyfile(builders=BUILDERS)
     folder = compiling.mkdir("models")
     (folder / f"update{SUFFIX}").write_text(ENTRY)
@@ -225,3 +226,23 @@ def test_a_wrong_file_of_baselines_fails_by_its_line(project: pytest.Pytester) -
     result = project.runpytest_inprocess("models", "--reinplace-measure", "--benchmark-disable")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines([f"{path}:*: expected schema: 1, got 9; it is of a newer*"])
+
+
+def test_a_side_whose_compiler_fails_is_told(project: pytest.Pytester) -> None:
+    project.makeconftest(
+        """
+        from pytest_reinplace.measure import sides
+
+        compile = sides._Bench.compile
+
+        def failing(self, name, **options):
+            if name == "inductor":
+                raise TypeError("list indices must be integers")
+            compile(self, name, **options)
+
+        sides._Bench.compile = failing
+        """
+    )
+    result = project.runpytest_subprocess("models", "--reinplace-measure", "--benchmark-disable")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*not run with inductor: TypeError: list indices must be integers"])
