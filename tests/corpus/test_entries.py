@@ -15,6 +15,7 @@ import pytest_reinplace.corpus
 from pytest_reinplace import Program
 from pytest_reinplace.entry import SUFFIX, Entry, load
 from pytest_reinplace.entry_run import built, run
+from pytest_reinplace.measure import baseline
 
 _LISTED_ON = "2.13."  # what Inductor leaves as clones is that of this torch; what it computes is right on all
 FOLDER = Path(pytest_reinplace.corpus.__file__).parent
@@ -40,6 +41,19 @@ def test_the_corpus_has_the_families_it_names() -> None:
         "shared-pools-v1", "shared-pools-v2", "t5-cross-attention", "triton-autotuned", "triton-cache-write",
         "triton-rms-norm", "triton-rope", "whisper-cross-attention",
     }  # fmt: skip
+
+
+RECORDED = sorted((FOLDER / baseline.FOLDER).glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
+def test_baselines_are_of_entries_and_all_sides(path: Path) -> None:
+    found = baseline.load(path)
+    assert set(found.entries) <= set(ENTRIES)
+    for name, sides in found.entries.items():
+        preset = ENTRIES[name].presets["cuda" if path.stem.startswith("cuda") else "cpu"]
+        assert set(sides) == {"eager", "exact", "inductor"} - set(preset.unrunnable)
+        assert {"torch", "commit"} <= set(found.taken[name])
 
 
 def test_an_entry_says_what_it_is_and_where_it_comes_from(entry: Entry) -> None:

@@ -56,12 +56,18 @@ def test_with_none_of_its_own_the_report_has_ours(
     compiling: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A hook that knows nothing leaves the question to the next."""
-    cuda = type("cuda", (), {"is_available": lambda: False, "get_device_name": lambda: "NVIDIA H200"})
+    known = {
+        "is_available": lambda: False,
+        "get_device_name": lambda: "NVIDIA H200",
+        "get_device_capability": lambda: (9, 0),
+    }
+    cuda = type("cuda", (), known)
     monkeypatch.setitem(device.sys.modules, "torch", type("torch", (), {"cuda": cuda}))
-    assert device.default() == {"type": "cpu", "name": f"cpu {platform.machine()}"}
+    cpu = {"type": "cpu", "name": f"cpu {platform.machine()}", "slug": f"cpu-{platform.machine()}"}
+    assert device.default() == cpu
     cuda.is_available = lambda: True
     run(compiling, "def pytest_reinplace_device_info(): return None")
-    assert written(compiling)["device"] == {"type": "cuda", "name": "NVIDIA H200", "slug": "nvidia-h200"}
+    assert written(compiling)["device"] == {"type": "cuda", "name": "NVIDIA H200", "slug": "cuda-sm90-h200"}
 
 
 def test_where_torch_was_not_imported_nothing_is_known(

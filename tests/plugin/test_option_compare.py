@@ -201,7 +201,10 @@ def test_a_limit_without_a_report_is_refused(pytester: pytest.Pytester) -> None:
     result = run(pytester, "--reinplace-fail-on=clones:0")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        ["ERROR: --reinplace-fail-on: expected --reinplace-compare=PATH with it, got none"]
+        [
+            "ERROR: --reinplace-fail-on: expected --reinplace-compare=PATH or --reinplace-measure with it, "
+            "got none"
+        ]
     )
 
 
