@@ -134,5 +134,6 @@ def _prefill_attention_with_output(
 
 
 def _silu_and_mul(result: torch.Tensor, input: torch.Tensor) -> None:
+    """Write the activated half: in the result's own memory, for the engine's kernel needs no other."""
     gate, up = input.chunk(2, -1)
-    result.copy_(torch.nn.functional.silu(gate) * up)
+    torch.nn.functional.silu(result.copy_(gate), inplace=True).mul_(up)

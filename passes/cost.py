@@ -201,7 +201,9 @@ def _is_pointwise(node: Node) -> bool:
 
 def _takes_only_shape(user: Node, read: Node) -> bool:
     """Return whether a value is what a functional ``copy`` would overwrite: nobody looks at its elements."""
-    return user.target is torch.ops.aten.copy.default and user.args[0] is read and read not in user.args[1:]
+    return (
+        user.target is torch.ops.aten.copy.default and user.args[:1] == (read,) and read not in user.args[1:]
+    )
 
 
 def _picks(node: Node) -> bool:

@@ -47,6 +47,8 @@ def _is_repeated(decision: Decision, candidate: Candidate, source: Place) -> boo
     first = model.made_by.get(candidate.operand.storage)
     if first is None or first.kind is not Kind.SCATTER or first.obstacle is not None:
         return False  # with an obstacle, the two have no coordinates to compare
+    if not first.others:
+        return False  # its source is no value that the model knows
     given = first.others[0][2]
     if given.storage is not source.storage or not reads_alike(given.value, source.value):
         return False

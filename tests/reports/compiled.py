@@ -71,6 +71,8 @@ def _copied(node: Node) -> int:
     words = ("clone", "index_put", "scatter", "auto_functionalized", "triton_kernel_wrapper_functional")
     if not any(word in name for word in words) or node.meta.get("only_clone_these_tensors") == []:
         return 0
+    if "_scatter" in name and getattr(node.args[0], "target", None) is torch.ops.aten.full.default:
+        return 0  # computed in one kernel with what it is written into
     return _nbytes(node.meta["val"])
 
 
