@@ -34,6 +34,8 @@ Observer = Callable[[Report, Graph], None]
 
 _observers: contextvars.ContextVar[tuple[Observer, ...]] = contextvars.ContextVar("observers", default=())
 
+_EMPTY = (torch.ops.aten.empty.memory_format, torch.ops.aten.empty_strided.default)
+
 if TYPE_CHECKING:
     from ._torch import CustomGraphPass
 else:
@@ -97,6 +99,7 @@ class ReinplacePass(CustomGraphPass):
         clone_all(graph)
         call_kernels(graph)
         realize(graph)
+        delay_buffers(graph)
         return report
 
     def __call__(self, graph: Graph) -> None:
@@ -112,6 +115,18 @@ class ReinplacePass(CustomGraphPass):
         """
         chosen = (self.name, self.policy, self.order)
         return ("pytest-reinplace", *chosen, _fingerprint(), *registry.fingerprint())
+
+
+def delay_buffers(graph: Graph) -> None:
+    """Make empty buffers right before they are used: until then what runs has their memory.
+
+    Nothing is read to make one and nobody sees when it is made. Inductor keeps the order of the graph, in
+    which functionalization puts them before what fills them is computed.
+    """
+    order = {node: i for i, node in enumerate(graph.nodes)}
+    for node in reversed(list(graph.nodes)):
+        if node.target in _EMPTY and node.users:
+            min(node.users, key=order.__getitem__).prepend(node)
 
 
 def call_kernels(graph: Graph) -> None:
