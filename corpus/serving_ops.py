@@ -6,6 +6,8 @@ import functools
 
 import torch
 
+from .library import define
+
 NAMESPACE = "serving"
 
 _SCHEMAS = {
@@ -32,16 +34,7 @@ _SCHEMAS = {
 @functools.cache
 def register() -> torch.library.Library:
     """Define the operators, once in a process; they live as ``torch.ops.serving.<name>``."""
-    library = torch.library.Library(NAMESPACE, "DEF")
-    for name, schema in _SCHEMAS.items():
-        library.define(name + schema)
-        library.impl(name, globals()[f"_{name}"], "CompositeExplicitAutograd")
-        torch.library.register_fake(f"{NAMESPACE}::{name}", _writes_only, lib=library)
-    return library
-
-
-def _writes_only(*args: object) -> None:
-    """Stand for an operator on fake tensors: every one returns nothing."""
+    return define(NAMESPACE, _SCHEMAS, {name: globals()[f"_{name}"] for name in _SCHEMAS})
 
 
 def _rms_norm(result: torch.Tensor, input: torch.Tensor, weight: torch.Tensor, epsilon: float) -> None:

@@ -21,14 +21,13 @@ else looks at what is between them: ``p * a + b`` reads and writes each tensor o
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import torch
 from torch.fx import Node
 
-from . import _torch
+from . import _torch, listed
 from .candidate import Candidate, Kind
 from .place import Place
 from .schema import is_operator, schema_of
@@ -64,25 +63,18 @@ def _of_lists(model: Model) -> Iterator[Candidate]:
     Inductor puts what an operator over lists computes into memory unless only such operators use it. Written
     in place it is a kernel of its own; so are what it would be given in place, where that is not in memory.
     """
+    is_computed: dict[Node, bool] = {}
     unstored: set[Node] = set()
     for candidate in model.candidates:  # in graph order
         node = candidate.node
-        if candidate.kind is not Kind.IN_PLACE or not _is_list(node):
+        if candidate.kind is not Kind.IN_PLACE or not listed.is_list(node):
             continue
-        if node not in unstored and all(map(_is_list, _users_of_elements(node))):
-            unstored.add(node)
-        makers = (a.args[0] for a in node.args[0] if isinstance(a, Node) and a.target is operator.getitem)  # type: ignore[union-attr]
-        if node in unstored or not unstored.isdisjoint(makers):
+        if node not in is_computed:
+            if listed.is_unstored(node):
+                unstored.add(node)
+            is_computed[node] = node in unstored or not unstored.isdisjoint(map(listed.maker, node.args[0]))  # type: ignore[arg-type]
+        if is_computed[node]:
             yield candidate
-
-
-def _is_list(node: Node) -> bool:
-    return node.op == "call_function" and _torch.is_lowered_as_list(node.target)
-
-
-def _users_of_elements(node: Node) -> Iterator[Node]:
-    for element in node.users:
-        yield from element.users if element.target is operator.getitem else (element,)
 
 
 class _Rule:

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
-from . import _torch
+from . import _torch, listed
 from .emit import Emitter
 from .schema import argument, is_operator, schema_of
 
@@ -36,7 +36,8 @@ def realize(graph: Graph) -> int:
     order = {node: i for i, node in enumerate(graph.nodes)}
     times = {root: [order[n] for n in nodes] for root, nodes in writes.items()}
     reads: dict[Node, frozenset[Node]] = {}
-    late = [node for node in order if _is_late(node, roots, reads, times, order)]
+    stored: dict[Node, bool] = {}
+    late = [node for node in order if _is_late(node, roots, reads, stored, times, order)]
     emitter = Emitter(graph, _torch.fake_mode_of([node.meta["val"] for node in late[:1]]))
     for node in late:
         _store(emitter, node)
@@ -78,6 +79,7 @@ def _is_late(
     node: Node,
     roots: dict[Node, Node],
     reads: dict[Node, frozenset[Node]],
+    stored: dict[Node, bool],
     times: dict[Node, list[int]],
     order: dict[Node, int],
 ) -> bool:
@@ -85,10 +87,10 @@ def _is_late(
 
     Notes in ``reads`` which written buffers a value is computed from, where it is not in memory.
     """
-    if roots[node] is not node or not _is_computed_where_used(node):
+    if roots[node] is not node or not _is_computed_where_used(node, stored):
         return False
-    made_by = node.args[0] if _is_element(node) else node
-    sources = [roots.get(n, n) for n in made_by.all_input_nodes]  # type: ignore[union-attr]
+    inputs = listed.inputs_of(node) if listed.maker(node) else node.all_input_nodes
+    sources = [roots.get(n, n) for n in inputs]
     found = {r for source in sources for r in (source, *reads.get(source, ()))}
     read = frozenset(r for r in found if r in times)
     if not read or _is_stored_output(node):
@@ -123,11 +125,14 @@ def _users(node: Node) -> list[Node]:
     return found
 
 
-def _is_computed_where_used(node: Node) -> bool:
-    """Return whether Inductor may put off computing a node."""
+def _is_computed_where_used(node: Node, stored: dict[Node, bool]) -> bool:
+    """Return whether Inductor may put off computing a node; notes in ``stored`` which lists it may not."""
     val: Any = node.meta.get("val")
-    if _is_element(node):
-        return isinstance(val, torch.Tensor) and not _is_stored_element(node, val)
+    made_by = listed.maker(node)
+    if made_by is not None:
+        if made_by not in stored:  # asked once for all elements of a list
+            stored[made_by] = listed.is_stored(made_by)
+        return isinstance(val, torch.Tensor) and not stored[made_by]
     if node.op != "call_function" or not is_operator(node.target) or not isinstance(val, torch.Tensor):
         return False
     if not _torch.is_lowered(node.target) or _torch.is_fallback(node.target) or val.is_complex():
@@ -140,24 +145,6 @@ def _is_computed_where_used(node: Node) -> bool:
     if is_pointwise or not all(isinstance(s, int) for s in [val.numel(), *sizes]):
         return True
     return max(sizes, default=0) < _REDUCED * val.numel()
-
-
-def _is_element(node: Node) -> bool:
-    """Return whether a value is one of those that an operator over lists computes."""
-    made_by = node.args[0] if node.target is operator.getitem else None
-    return isinstance(made_by, Node) and _is_list(made_by)
-
-
-def _is_list(node: Node) -> bool:
-    return node.op == "call_function" and _torch.is_lowered_as_list(node.target)
-
-
-def _is_stored_element(node: Node, val: torch.Tensor) -> bool:
-    """Return whether a kernel for lists, which only GPUs have, stores an element: others use some of them."""
-    elements = list(node.args[0].users)  # type: ignore[union-attr]
-    others = any(not _is_list(user) for element in elements for user in element.users)
-    static = all(isinstance(size, int) for element in elements for size in element.meta["val"].shape)
-    return others and static and val.is_cuda
 
 
 def _store(emitter: Emitter, node: Node) -> None:

@@ -145,20 +145,23 @@ def _eager_views(
     return values
 
 
+# What a functional launch says of its clones; torch 2.15 also names the bases of the views among them.
+_OF_CLONES = ("tensors_to_clone", "tensor_bases")
+
+
 def triton(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None:
     """Replace a functional kernel launch by the launch itself, on the operands or on clones of them."""
     inner: dict[str, Any] = dict(node.kwargs["kwargs"])  # type: ignore[arg-type]
     for candidate in candidates:
         name = str(candidate.slot)
         inner[name] = rewriter.operand(node, candidate, inner[name])
-    kwargs = {k: v for k, v in node.kwargs.items() if k != "tensors_to_clone"}
+    kwargs = {k: v for k, v in node.kwargs.items() if k not in _OF_CLONES}
     mutation = _torch.hop("triton_kernel_wrapper_mutation")
     call = rewriter.emitter.call(node, mutation, (), {**kwargs, "kwargs": inner})
     call.meta["val"] = None
     eager = eager_values(node)
     if eager is not None:
-        eager.pop("tensors_to_clone", None)
-        call.meta["eager_input_vals"] = ((), eager)
+        call.meta["eager_input_vals"] = ((), {k: v for k, v in eager.items() if k not in _OF_CLONES})
     _results(rewriter, node, call, {name: inner[name] for name in inner}, 0)
 
 

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from ..options import Settings
 
 
+_READ = pytest.StashKey[dict[Path, baseline.Baselines]]()
+
+
 class GateFailure(Exception):
     """An entry costs more than it may. The message is the verdict, a line for each figure."""
 
@@ -94,7 +97,10 @@ def _known(item: pytest.Item, folder: Path, slug: str, settings: Settings) -> ba
     """Return the device's baselines; skip where others have some and this device none."""
     path = baseline.path_of(folder, slug)
     if path.exists():
-        return baseline.load(path)
+        read = item.config.stash.setdefault(_READ, {})
+        if path not in read:  # once for all entries: the file has every one of them
+            read[path] = baseline.load(path)
+        return read[path]
     if not settings.updates and settings.against is None and any(folder.glob("*.yaml")):
         where = os.path.relpath(item.path, item.config.invocation_params.dir)
         on = "" if settings.device is None else f" --reinplace-device={settings.device}"

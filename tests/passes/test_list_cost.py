@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 import torch
 
-from pytest_reinplace.passes import inductor_options
+from pytest_reinplace.passes import _torch, inductor_options
 from pytest_reinplace.passes.graph_builder import GraphBuilder
 from pytest_reinplace.passes.options import Options
+from pytest_reinplace.passes.realize import realize
 from pytest_reinplace.passes.reinplace import analyze_graph
 
-from .trace import arange
+from .trace import arange, ops
 
 aten = torch.ops.aten
 IN_INDUCTOR = Options(lowered=True)
@@ -60,6 +61,27 @@ def test_node_by_node_all_are_in_place() -> None:
     assert outcomes(step(), Options()) == ([MUL, ADD], [], [])
 
 
+def test_long_lists_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    known = _torch.is_lowered_as_list
+    monkeypatch.setattr(_torch, "is_lowered_as_list", lambda op: asked.append(op) or known(op))
+    counts = []
+    for width in (20, 200):
+        b = GraphBuilder()
+        given = [b.placeholder(arange(2)) for _ in range(width)]
+        made = b.call(aten._foreach_mul.Scalar, given, 2)
+        elements = [b.item(made, i) for i in range(width)]
+        b.graph.call_function(ops.scale.default, (given[0], given[1]))
+        after = b.call(aten._foreach_neg.default, elements)
+        results = [b.item(after, i) for i in range(width)]
+        b.finished([b.call(aten.sum.default, r) for r in results])
+        asked.clear()
+        analyze_graph(b.graph, IN_INDUCTOR)
+        realize(b.graph)
+        counts.append(len(asked))
+    assert counts[1] < 15 * counts[0]  # ten times as long; a hundred where each asks for all
+
+
 @torch.library.custom_op("list_cost::bump", mutates_args=("x",))
 def bump(x: torch.Tensor) -> None:
     x.add_(100)
@@ -85,3 +107,29 @@ def test_inductor_computes_what_eager_does(program: Callable[..., Any]) -> None:
     expected = program(*(t.clone() for t in given))
     fast = torch.compile(program, fullgraph=True, options=inductor_options())
     torch.testing.assert_close(fast(*given), expected)
+
+
+class Backward(torch.autograd.Function):
+    """Its backward writes into a view that is not contiguous, by an operator that Inductor has to call."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+        made = torch.mm(gradient, gradient)
+        made[:, ::2].index_add_(0, torch.tensor([0, 1]), gradient[:2, :4])
+        return made
+
+
+def test_a_backward_graph_writes_into_views() -> None:
+    given, weights = (torch.rand(8, 8, dtype=torch.bfloat16) for _ in range(2))
+    gradients = []
+    for options in (None, inductor_options()):
+        x = given.clone().requires_grad_()
+        fn: Any = Backward.apply
+        fast = fn if options is None else torch.compile(lambda x: Backward.apply(x), options=options)
+        fast(x).backward(weights)
+        gradients.append(x.grad)
+    torch.testing.assert_close(*gradients)

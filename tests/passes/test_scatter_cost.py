@@ -56,3 +56,20 @@ def test_into_what_a_kernel_makes_is_in_place() -> None:
     b = GraphBuilder()
     x = b.placeholder(arange(4, 4))
     assert not fused(b, scattered(b, b.call(aten.mm.default, x, x)), Options(lowered=True))
+
+
+def test_into_what_a_mask_picks_is_in_place() -> None:
+    b = GraphBuilder()
+    x, mask = b.placeholder(arange(4, 4)), b.placeholder(torch.ones(4, dtype=torch.bool))
+    picked = b.called(aten.index.Tensor, (x, [mask]), b.fresh(x.meta["val"]))
+    assert not fused(b, scattered(b, picked), Options(lowered=True))
+
+
+def test_rows_that_are_copied_from_their_own_base_are_read() -> None:
+    b = GraphBuilder()
+    x, i = b.placeholder(arange(4, 4)), b.placeholder(torch.tensor([1, 2, 3, 0]))
+    picked = b.call(aten.index.Tensor, x, [i])
+    part = b.call(aten.slice.Tensor, picked, 0, 2, 4)
+    rows = b.call(aten.copy.default, part, part)
+    written = b.call(aten.slice_scatter.default, picked, rows, 0, 0, 2)
+    assert not fused(b, written, Options(lowered=True))
