@@ -1,4 +1,4 @@
-"""Layers of a model that is spread over devices, as one of them runs them; here it is the only one."""
+"""Layers of a model that is spread over devices, as one of them runs them; by itself it is the only one."""
 
 from __future__ import annotations
 
@@ -13,20 +13,26 @@ from pytest_reinplace import Program
 
 
 def join(device: str) -> Callable[[], None] | None:
-    """Make this process a group of its own, and return how to leave it; one that is there is used as it is.
+    """Join the group of a launch by ``torchrun`` or make this process one of its own; return how to leave it.
+
+    One that is there is used as it is, and so is that of a launch: it cannot be made twice.
 
     Raises:
         RuntimeError: there is a group of several processes, and nobody to answer for the others.
     """
+    launched = torch.distributed.is_torchelastic_launched()
     is_new = not torch.distributed.is_initialized()
-    if is_new:
-        backends = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "cpu:gloo"
+    backends = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "cpu:gloo"
+    if is_new and launched:
+        torch.distributed.init_process_group(backends)
+        atexit.register(_leave)
+    elif is_new:
         store = torch.distributed.HashStore()  # type: ignore[attr-defined]
         torch.distributed.init_process_group(backends, store=store, rank=0, world_size=1)
         atexit.register(_leave)
-    if torch.distributed.get_world_size() != 1:
+    if torch.distributed.get_world_size() != 1 and not launched:
         raise RuntimeError(f"expected a process group of one process for {device}, found a larger one")
-    return _leave if is_new else None
+    return _leave if is_new and not launched else None
 
 
 def _leave() -> None:
@@ -36,15 +42,20 @@ def _leave() -> None:
 
 
 class Block(torch.nn.Module):
-    """Attention and MLP, each split by columns first and by rows then, so that one sum ends it."""
+    """Attention and MLP, each split by columns first and by rows then, so that one sum ends it.
+
+    The weights are this device's part of them.
+    """
 
     def __init__(self, hidden: int, heads: int, intermediate: int) -> None:
         super().__init__()
-        self.heads = heads
-        self.qkv: torch.nn.Linear = torch.nn.Linear(hidden, 3 * hidden, bias=False)
-        self.output: torch.nn.Linear = torch.nn.Linear(hidden, hidden, bias=False)
-        self.up: torch.nn.Linear = torch.nn.Linear(hidden, intermediate, bias=False)
-        self.down: torch.nn.Linear = torch.nn.Linear(intermediate, hidden, bias=False)
+        devices = torch.distributed.get_world_size()
+        self.heads = heads // devices
+        width, wide = hidden // devices, intermediate // devices
+        self.qkv: torch.nn.Linear = torch.nn.Linear(hidden, 3 * width, bias=False)
+        self.output: torch.nn.Linear = torch.nn.Linear(width, hidden, bias=False)
+        self.up: torch.nn.Linear = torch.nn.Linear(hidden, wide, bias=False)
+        self.down: torch.nn.Linear = torch.nn.Linear(wide, hidden, bias=False)
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         """Return ``(batch, length, hidden)``, the same on all devices."""
@@ -69,7 +80,10 @@ class Sharded(torch.nn.Module):
         shapes = [(4 * hidden, hidden), (4 * hidden,), (hidden, 4 * hidden), (hidden,)]
         self.shapes: list[tuple[int, ...]] = shapes
         self.shards: torch.nn.ModuleList = torch.nn.ModuleList(
-            torch.nn.ParameterList(torch.randn(math.prod(shape)) * hidden**-0.5 for shape in shapes)
+            torch.nn.ParameterList(
+                torch.randn(math.prod(shape) // torch.distributed.get_world_size()) * hidden**-0.5
+                for shape in shapes
+            )
             for _ in range(layers)
         )
 
@@ -107,10 +121,11 @@ def tensor_parallel(
 ) -> Program:
     """Return ``layers`` blocks, whose results are summed over the devices in place."""
     leave = join(device)
-    torch.manual_seed(0)
+    torch.manual_seed(torch.distributed.get_rank())
     with torch.device(device):
         blocks = [Block(hidden, heads, intermediate) for _ in range(layers)]
         model = torch.nn.Sequential(*blocks).to(getattr(torch, dtype)).eval()
+        torch.manual_seed(0)
         tokens = torch.randn(batch, length, hidden, dtype=getattr(torch, dtype))
     return Program(model, (tokens,), teardown=leave)
 
@@ -118,7 +133,7 @@ def tensor_parallel(
 def fully_sharded(device: str, *, layers: int, hidden: int, rows: int, dtype: str) -> Program:
     """Return ``layers`` layers, whose weights are copied into one buffer each and gathered there."""
     leave = join(device)
-    torch.manual_seed(0)
+    torch.manual_seed(torch.distributed.get_rank())
     with torch.device(device):
         model = Sharded(layers, hidden).to(getattr(torch, dtype)).eval()
         inputs = torch.randn(rows, hidden, dtype=getattr(torch, dtype))

@@ -235,6 +235,8 @@ class Capture:
             del self._post_grad[id(gm)]
             found = post_grad.captured(frame.graph_id(gm))
             graph = dataclasses.replace(found, pass_name=self.pass_name, backend=self.backend)
+            if frame.inside(gm):  # counted where it is called: nobody knows how often it runs
+                graph = dataclasses.replace(graph, least_bytes=0)
             self.graphs.append(graph)
             if frame.watched is not None:
                 self._checks.append((graph, frame.watched))
@@ -259,5 +261,9 @@ class _Frame:
 
     def graph_id(self, gm: Any) -> str:
         """Return how a graph is called, which is the module's own or one of its subgraphs."""
-        inside = next((name for name, module in self.top.named_modules() if module is gm), "")
-        return f"[{' '.join(part for part in (self.direction, _torch.compile_id(), inside) if part)}]"
+        parts = self.direction, _torch.compile_id(), self.inside(gm)
+        return f"[{' '.join(part for part in parts if part)}]"
+
+    def inside(self, gm: Any) -> str:
+        """Return the name of a subgraph in its module, empty for the module's own graph."""
+        return next((name for name, module in self.top.named_modules() if module is gm), "")

@@ -28,6 +28,7 @@ class CapturedGraph:
         verified: what checking it against the contract gave; ``None`` where that was not asked for.
         offered: how many candidates and copies into inputs the functional graph held. Not all are in the
             report: a copy into an input that is the only way to write it is no clone.
+        least_bytes: what the graph reads and writes at least, in one call.
     """
 
     id: str
@@ -41,6 +42,7 @@ class CapturedGraph:
     picture: Picture | None = None
     verified: Verified | None = None
     offered: int = 0
+    least_bytes: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the graph's report as JSON-ready data, without the texts and the picture."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from . import hooks
+from . import hooks, launch
 
 # What a worker of pytest-xdist hands to its controller: (what it ran on, why that is not known) as JSON.
 _OUTPUT = "reinplace_device"
@@ -43,9 +43,15 @@ def of(kind: str) -> dict[str, Any]:
 
 
 def pin(config: pytest.Config) -> None:
-    """Let a worker of pytest-xdist have a GPU to itself, as far as there are enough: its number's own."""
+    """Let a process have a GPU to itself, as far as there are enough: its number's own.
+
+    Processes are numbered by ``torchrun`` or as workers of pytest-xdist.
+    """
     import torch
 
+    if launch.processes() > 1:
+        torch.cuda.set_device(launch.local_rank() % torch.cuda.device_count())
+        return
     worker = getattr(config, "workerinput", {}).get("workerid", "")
     number, count = worker.removeprefix("gw"), torch.cuda.device_count()
     if number.isdecimal() and count:

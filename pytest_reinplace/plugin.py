@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from . import hookspec, item_capture, marker, options, progress, records, verification
+from . import hookspec, item_capture, launch, marker, options, progress, records, verification
 from .fixtures import assert_clones, assert_reinplaced, reinplace
 from .item_capture import SETTINGS, settings_of
 
@@ -56,7 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
             find(settings.pass_name, config.rootpath)
         except PassError as error:
             raise pytest.UsageError(str(error)) from None
-    if hasattr(config, "workerinput"):
+    if hasattr(config, "workerinput") or launch.rank() != 0:
         return
     if settings.paths:
         from .reports import target

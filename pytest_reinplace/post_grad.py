@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from . import traffic
 from .before import Before
 from .captured import CapturedGraph
 from .install import CHUNKING
@@ -50,6 +51,9 @@ class PostGrad:
         self._own: Report | None = None
         self._judgement: Judgement | None = None
         self._text = self._after = ""
+        self._least = 0
+        with contextlib.suppress(Exception):  # as in _draw
+            self._least = traffic.least(gm.graph)
 
     def stage(self, name: str, run: Callable[[], Any]) -> Any:
         """Carry out one stage and note what it tells."""
@@ -77,6 +81,7 @@ class PostGrad:
             after=self._after,
             picture=self._picture,
             offered=self._before.offered if self._before else len(judgement.report.outcomes),
+            least_bytes=self._least,
         )
 
     def _users_pass(self, run: Callable[[], Any]) -> Any:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .. import device, progress, verification
+from .. import device, launch, progress, verification
 from ..item_capture import MEASURED, attach, settings_of
 from ..limit import exact
 from . import baseline, gate
@@ -85,6 +85,8 @@ def _measured(
 def _slug(kind: str, backend: str) -> str:
     """Return which file of baselines is meant: graphs run node by node hold other bytes than kernels do."""
     slug: str = device.of(kind)["slug"]
+    several = launch.processes()
+    slug = slug if several == 1 else f"{slug}-x{several}"
     return slug if backend == "inductor" else f"{slug}-{backend}"
 
 
@@ -174,7 +176,13 @@ def _in_words(item: pytest.Item) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _exclusive(kind: str) -> Iterator[None]:
-    """Let one process at a time measure on a device: two workers of pytest-xdist may have the same one."""
+    """Let one process at a time measure on a device: two workers of pytest-xdist may have the same one.
+
+    The processes of one launch measure together; where they share a processor the first one locks it.
+    """
+    if kind == "cpu" and launch.local_rank():
+        yield
+        return
     import filelock
     import torch
 

@@ -23,6 +23,7 @@ class Side:
         clone_bytes: the bytes of these; ``None`` for eager.
         compile_seconds: how long the first call took; ``None`` for eager.
         moved_bytes: what Inductor counts that its kernels read and write; ``None`` where it compiled nothing.
+        least_bytes: what its graphs have to move at least, inputs read once and results written once.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Side:
     clone_bytes: int | None = None
     compile_seconds: float | None = None
     moved_bytes: int | None = None
+    least_bytes: int | None = None
 
     @property
     def runtime(self) -> float | None:
@@ -51,7 +53,7 @@ class Side:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Side:
         """Return what :meth:`to_dict` gave; raises ``KeyError``, ``TypeError`` or ``ValueError``."""
-        counts = {name: data.get(name) for name in ("clones", "clone_bytes", "moved_bytes")}
+        counts = {name: data.get(name) for name in ("clones", "clone_bytes", "moved_bytes", "least_bytes")}
         seconds = data.get("compile_seconds")
         return cls(
             name=str(data["name"]),

@@ -19,7 +19,7 @@ from ..program import Program
 from ..progress import Progress
 from ..state import State
 from ..twin import Run, Twin, differences, twin
-from . import bandwidth, clock
+from . import bandwidth, clock, group
 from .figures import EAGER, STOCK, Side
 
 if TYPE_CHECKING:
@@ -195,6 +195,7 @@ class _Bench:
             "clone_bytes": sum(outcome.nbytes for outcome in clones),
             "compile_seconds": taken,
             "moved_bytes": moved() or None,
+            "least_bytes": sum(graph.least_bytes for graph in graphs) or None,
         }
 
     def _judge(self, name: str, graphs: tuple[CapturedGraph, ...], result: object) -> None:
@@ -217,7 +218,7 @@ class _Bench:
             sides = {name: Side(name, times=(), **facts) for name, facts in self._facts.items()}
             return Measured((*self._verdicts.values(),), sides, 0, lambda: sides, None, self._failed)
         with self._alone():
-            calls, rounds = self._size(effort)
+            calls, rounds = group.agreed(*self._size(effort))
             bandwidth.of_copy(device)
         again = functools.partial(self._timed, calls, rounds)
         copying = bandwidth.of_copy(device)
@@ -239,8 +240,9 @@ class _Bench:
         device = self._preset.device
         fixed: Any = torch.compiler.set_stance
         with self._alone(), self._progress.measuring(rounds) as at, fixed("fail_on_recompile"):
-            times = clock.interleaved(self._calls, device, calls, rounds, self._state.restore, at)
-        return {name: Side(name, times=times[name], **facts) for name, facts in self._facts.items()}
+            own = clock.interleaved(self._calls, device, calls, rounds, self._state.restore, at)
+        times = group.slowest(own)
+        return {name: Side(name, times=times[name], **self._facts[name]) for name in times}
 
 
 def _apart(name: str) -> dict[str, Any] | None:

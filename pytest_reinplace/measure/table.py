@@ -8,15 +8,16 @@ from ..comparison import shown
 from .figures import EAGER, STOCK, Measurement
 from .paired import ratio
 
-COLUMNS = ("side", "clones", "clone bytes", "peak", "runtime", "beside", "moves", "of copy", "compile")
+_FIGURES = ("clones", "clone bytes", "peak", "runtime", "beside", "moves", "least", "of copy", "compile")
+COLUMNS = ("side", *_FIGURES)
 
 
 def rows(found: Measurement) -> Iterator[tuple[str, ...]]:
     """Yield the cells of each side: eager, Inductor's pass, the pass under test.
 
     ``beside`` is the runtime by that of Inductor's pass in the same rounds, with the bounds that are sure;
-    ``moves`` what Inductor counts that its kernels read and write, and ``of copy`` which fraction of a plain
-    copy's bandwidth that is.
+    ``moves`` what Inductor counts that its kernels read and write, ``least`` what the program has to, and
+    ``of copy`` which fraction of a plain copy's bandwidth the former is.
     """
     for name in filter(found.sides.__contains__, dict.fromkeys((EAGER, STOCK, found.pass_name))):
         side, fraction = found.sides[name], found.bandwidth_fraction(name)
@@ -28,6 +29,7 @@ def rows(found: Measurement) -> Iterator[tuple[str, ...]]:
             "-" if side.runtime is None else shown("runtime", side.runtime),
             _beside(found, name),
             "-" if side.moved_bytes is None else shown("peak_bytes", side.moved_bytes),
+            "-" if side.least_bytes is None else shown("peak_bytes", side.least_bytes),
             "-" if fraction is None else f"{100 * fraction:.0f} %",
             "-" if side.compile_seconds is None else f"{side.compile_seconds:.1f} s",
         )
