@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 
 # Operators whose result is a part of their first operand, chosen by the others: the rest is not read.
 _PICKING = frozenset(("index", "gather", "index_select", "take", "embedding", "take_along_dim"))
+# They overwrite their first operand with random numbers: all that their functional forms read is its shape.
+_DRAWN = frozenset(
+    ("uniform", "normal_functional", "exponential", "geometric", "log_normal", "cauchy", "random")
+)
 _INPUTS = ("placeholder", "get_attr")
 
 
@@ -128,7 +132,9 @@ class _Traffic:
         if self._root(node) is root or not _gives_tensors(node):
             return True
         name = family(node)
-        if name.startswith("new_") or name.endswith("_like") or (name == "copy" and node.args[0] is value):
+        if name.startswith("new_") or name.endswith("_like"):
+            return True
+        if node.args[:1] == (value,) and (name == "copy" or name in _DRAWN or _has_one_probability(node)):
             return True
         version = self._version(value)
         bases = (node.args[0],) if op_of(node) == COPY else _updated(node)
@@ -168,6 +174,13 @@ def _updated(call: Node) -> Iterator[Any]:
         update = _update_of(value)
         if update is not None:
             yield update[1]
+
+
+def _has_one_probability(node: Node) -> bool:
+    """Return whether a call draws with the same probability everywhere, not with those in its operand."""
+    import torch
+
+    return node.target is torch.ops.aten.bernoulli.p
 
 
 def _gives_tensors(node: Node) -> bool:
