@@ -46,9 +46,11 @@ class Addressing:
         nodes = list(nodes)
         self.named: dict[Node, int] = {}
         self.viewed: dict[Node, int] = {}
-        named = {n: _itemsize(n) for n in nodes if scatter.is_absolute(n)}
-        asking = {n: asked for n in nodes if (asked := _ASKING.get(id(n.target)))}
-        viewed = {n: _itemsize(n) for n in nodes if n.target is aten.view.dtype} | asking
+        addressing = _addressing()
+        few = [n for n in nodes if id(n.target) in addressing]  # none, in most graphs
+        named = {n: _itemsize(n) for n in few if scatter.is_absolute(n)}
+        asking = {n: asked for n in few if (asked := _ASKING.get(id(n.target)))}
+        viewed = {n: _itemsize(n) for n in few if n.target is aten.view.dtype} | asking
         keeping = _keeping(nodes) if named or viewed else set()
         _spread(nodes, named, keeping, self.named)
         # A functional copy begins where its first operand does, and offsets into it are not moved along.
@@ -74,6 +76,11 @@ class Addressing:
         return self.viewed.get(node, 0)
 
 
+def _addressing() -> set[int]:
+    """Return the targets, by their identity, whose nodes may ask something of where a value begins."""
+    return {*_ASKING, id(aten.view.dtype), *map(id, scatter.absolute())}
+
+
 def goes_by_beginning(node: Node) -> bool:
     """Return whether a node names bytes by an offset into the storage, or asks for the offset."""
     return scatter.is_absolute(node) or _ASKING.get(id(node.target)) == _EXACT
@@ -81,7 +88,9 @@ def goes_by_beginning(node: Node) -> bool:
 
 def _spread(nodes: list[Node], asked: dict[Node, int], keeping: set[Node], found: dict[Node, int]) -> None:
     for node in reversed(nodes) if asked else ():
-        wanted = max(asked.get(node, 0), found.get(node, 0) if node in keeping else 0)
+        wanted, inherited = asked.get(node, 0), found.get(node, 0)
+        if inherited > wanted and node in keeping:
+            wanted = inherited
         if wanted:
             for operand in node.all_input_nodes:
                 found[operand] = max(found.get(operand, 0), wanted)
@@ -107,4 +116,4 @@ def _hands_on(target: Any) -> bool:
 
 
 def _itemsize(node: Node) -> int:
-    return max((t.element_size() for t in tensors(node.meta.get("val"))), default=_WIDEST)
+    return max([t.element_size() for t in tensors(node.meta.get("val"))], default=_WIDEST)

@@ -32,7 +32,7 @@ def written_back(model: Model) -> dict[int, int]:
             while value in model.made_by and model.made_by[value].obstacle is None:
                 way.append(model.made_by[value].index)
                 value = model.made_by[value].operand.storage
-            if value is storage and model.same_value(write.source, write.place):
+            if value is storage and write.is_own:
                 for index in way:
                     found[index] += model.nbytes(write.place.region)
     return found

@@ -81,8 +81,7 @@ def _still_read(decision: Decision, candidate: Candidate) -> Refusal | None:
     if not hits:
         return None
     decision.seen += len(hits)
-    storages = {r.place.storage for r in hits}
-    cuts = [_between(decision, candidate, s) for s in storages]
+    cuts = [_between(decision, candidate, s) for s in {r.place.storage for r in hits}]
     culprits = frozenset.intersection(*cuts)
     if len(hits) < limit and _spared(decision, candidate, hits, culprits, candidate.node):
         return None
@@ -166,7 +165,7 @@ def _clobbered(decision: Decision, candidate: Candidate) -> Refusal | None:
     for write in decision.model.writes.get(decision.root(candidate.operand.storage), ()):
         if write.time <= candidate.time:
             continue
-        in_place = decision.model.same_value(write.source, write.place)
+        in_place = write.is_own
         if (
             not in_place
             and write.source.storage is result
@@ -213,7 +212,7 @@ def _may_be_identity(decision: Decision, candidate: Candidate, write: Write) -> 
         return True
     model, storage = decision.model, write.source.storage
     root = decision.root(candidate.operand.storage)
-    if model.trees[storage] is not model.trees[root] or not model.same_value(write.source, write.place):
+    if model.trees[storage] is not model.trees[root] or not write.is_own:
         return False
     while storage in model.made_by:
         maker = model.made_by[storage]

@@ -136,12 +136,12 @@ class Decision:
 
     def is_identity(self, write: Write) -> bool:
         """Return whether a real write copies bytes onto themselves, as far as is decided."""
-        source, place = write.source, write.place
-        if self.root(source.storage) is not self.root(place.storage):
+        if not write.is_own or self.root(write.source.storage) is not self.root(write.place.storage):
             return False
-        if self.served and any(read in self.served for read in self.model.reads_by.get(write.node, ())):
-            return False  # it copies an older value, from elsewhere
-        return self.model.same_value(source, place)
+        if not self.served:
+            return True
+        # One that is served copies an older value, from elsewhere.
+        return not any(read in self.served for read in self.model.reads_by.get(write.node, ()))
 
     def is_served(self, reader: Node, operand: Node) -> bool:
         """Return whether a reader is given a copy of an operand that was made earlier."""

@@ -158,5 +158,4 @@ def _refusal_on_the_way(
             return None  # a kernel that computes it stores it here
         refusal = decision.refused.get(candidate.index, refusal)
         storage = candidate.operand.storage
-    same = decision.model.same_value(write.source, write.place)
-    return refusal if storage is write.place.storage and same else None
+    return refusal if storage is write.place.storage and write.is_own else None

@@ -10,7 +10,7 @@ from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 
 from . import _torch
-from .fake_view import FakeViews, is_plain
+from .fake_view import FakeViews
 from .region import Geometry, Region, as_size
 from .schema import schema_of
 from .wrapper import BaseView
@@ -87,7 +87,7 @@ class Emitter:
 
     def _keeps_strides(self, val: Any) -> bool:
         """Return whether a clone surely has the same strides; torch changes some of single elements."""
-        if not is_plain(val, self.fake_mode) or min(val.size(), default=2) < 2:
+        if not self.views.is_plain(val) or min(val.size(), default=2) < 2:
             return False
         return val.is_contiguous() or is_dense(val)
 
@@ -127,11 +127,11 @@ class Emitter:
 
     def _is_copy(self, known: Any, val: torch.Tensor) -> bool:
         """Return whether a fake value is what copying ``val`` gives, on a storage that no other copy has."""
-        if not is_plain(known, self.fake_mode) or known.storage_offset() != 0:
+        if known is None or not self.views.is_plain(known) or known.storage_offset() != 0:
             return False
-        if (known.dtype, known.device) != (val.dtype, val.device):
+        if known.dtype != val.dtype or known.device != val.device:
             return False
-        if (known.size(), known.stride()) != (val.size(), val.stride()):
+        if known.size() != val.size() or known.stride() != val.stride():
             return False
         key = _torch.storage_key(known)
         if known.untyped_storage().nbytes() != val.numel() * val.element_size() or key in self._copies:

@@ -43,7 +43,7 @@ class FakeViews:
             known: the value that it had so far, returned again where it is right.
         """
         layout_of = _LAYOUTS.get(id(target))
-        if layout_of is None or not args or not self._is_plain(args[0]):
+        if layout_of is None or not args or not self.is_plain(args[0]):
             return None
         base: torch.Tensor = args[0]
         layout = layout_of(base, *args[1:])
@@ -59,12 +59,12 @@ class FakeViews:
             made = self._made[key] = _torch.fake_on_storage(base, layout)
         return made
 
-    def _is_plain(self, base: Any) -> bool:
-        """Return whether a base is plain; many views are made of the same ones."""
-        if id(base) not in self._plain:
-            if not is_plain(base, self._fake_mode):
+    def is_plain(self, tensor: Any) -> bool:
+        """Return whether a fake tensor is static and means its bytes as they are; many are asked again."""
+        if id(tensor) not in self._plain:
+            if not is_plain(tensor, self._fake_mode):
                 return False
-            self._plain[id(base)] = base
+            self._plain[id(tensor)] = tensor
         return True
 
     def _is_right(self, known: Any, key: tuple[Any, ...]) -> bool:
@@ -74,7 +74,7 @@ class FakeViews:
             and _torch.storage_key(known) == storage
             and known.dtype == dtype
             and (known.size(), known.stride(), known.storage_offset()) == (sizes, strides, offset)
-            and is_plain(known, self._fake_mode)
+            and self.is_plain(known)
         )
 
 
@@ -91,10 +91,11 @@ def is_plain(tensor: Any, fake_mode: Any) -> bool:
 
 def fits(base: torch.Tensor, layout: Layout) -> bool:
     """Return whether a layout lies inside the storage of ``base``."""
-    sizes, strides, offset = layout
-    last = offset + sum((n - 1) * s for n, s in zip(sizes, strides, strict=True))
-    if offset < 0 or any(n < 0 for n in sizes) or any(s < 0 for s in strides):
+    sizes, strides, last = layout
+    if min((last, *sizes, *strides)) < 0:
         return False
+    for n, s in zip(sizes, strides, strict=True):
+        last += (n - 1) * s
     total: Any = base.untyped_storage().nbytes()
     return isinstance(total, int) and (0 in sizes or (last + 1) * base.element_size() <= total)
 

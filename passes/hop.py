@@ -114,6 +114,8 @@ def call_of(node: Node) -> Call | None:
 
 def calls(graph: Graph) -> Iterator[Call]:
     """Yield the calls of subgraphs in a graph whose form is known."""
+    if not graph.find_nodes(op="get_attr", sort=False):
+        return  # there is no subgraph to call
     for node in graph.nodes:
         call = call_of(node)
         if call is not None:

@@ -10,7 +10,7 @@ from torch.fx import Node
 from . import _torch, functional_op, outs, relayout, scatter, wrapper, wrapper_check
 from .candidate import Kind
 from .errors import GraphError
-from .place import Place, Storage, Value, is_known, mapped
+from .place import Place, Storage, Value, is_known, mapped, places
 from .reason import Reason
 from .recording import add, others_of
 from .region import Region, as_size
@@ -41,7 +41,9 @@ def visit_wrapper(model: Model, node: Node) -> bool:
     else:
         return False
     # The results were placed before their storages were settled inside the operands'.
-    model.values[node] = mapped(_settled, model.values[node])
+    value = model.values[node]
+    if any(place.storage.shift != 0 for place in places(value)):
+        model.values[node] = mapped(_settled, value)
     return True
 
 

@@ -24,11 +24,11 @@ from .collectives import wait_time
 from .errors import GraphError, ReinplaceError
 from .options import DEFAULT, Options
 from .pending import Shelves
-from .place import END, Place, Read, Storage, Value, Write, followed, mapped, places, reads_alike
+from .place import END, Place, Read, Storage, Value, Write, collect, followed, mapped, places, reads_alike
 from .reason import Reason
 from .region import Geometry, Region, as_size
 from .scatter import check_reach, is_absolute
-from .schema import OpSchema, argument, is_lowered_view, is_operator, schema_of, tensors
+from .schema import OpSchema, argument, has_tensor, is_lowered_view, is_operator, schema_of, tensors
 from .setting import Setting
 from .source import where
 from .subgraph_call import Calls
@@ -110,25 +110,14 @@ class Model:
 
     def at(self, storage: Storage, tensor: torch.Tensor) -> Place:
         """Return the place of a tensor inside a storage."""
-        return Place(storage, Region.of(tensor).shifted(storage.shift), tensor)
+        region, shift = Region.of(tensor), storage.shift
+        return Place(storage, region if shift == 0 else region.shifted(shift), tensor)
 
     def operands(self, value: Any) -> list[tuple[Node, Place]]:
         """Return the nodes inside an argument, each with its places."""
         found: list[tuple[Node, Place]] = []
-        self._collect(value, found)
+        collect(self.values, value, found)
         return found
-
-    def _collect(self, value: Any, found: list[tuple[Node, Place]]) -> None:
-        if isinstance(value, Node):
-            found.extend([(value, p) for p in places(self.values.get(value))])
-        elif isinstance(value, list | tuple):
-            for item in value:
-                self._collect(item, found)
-        elif isinstance(value, dict):
-            for item in value.values():
-                self._collect(item, found)
-        elif isinstance(value, slice):
-            self._collect((value.start, value.stop, value.step), found)
 
     def add_read(
         self,
@@ -155,7 +144,7 @@ class Model:
     def fresh(self, node: Node, val: Any, *, opaque: bool = False) -> Value:
         """Return places in new storages for a result; leaves that share storage share it here too."""
         if isinstance(val, torch.Tensor):
-            return self.at(self.new_storage(node, opaque=opaque), val)
+            return Place(self.new_storage(node, opaque=opaque), Region.of(val), val)
         by_key: dict[int | None, Storage] = {}
 
         def one(tensor: torch.Tensor) -> Place:
@@ -247,7 +236,7 @@ class Model:
         schema, val = schema_of(node.target), node.meta.get("val", node)
         if node.target is torch.ops.aten.copy_.default:
             self._visit_mutation(node)  # its value is its destination: exported programs record none
-        elif schema.returns and (val is node or (schema.makes_tensor and next(tensors(val), None) is None)):
+        elif schema.returns and (val is node or (schema.makes_tensor and not has_tensor(val))):
             raise wellformed.no_value(node)
         elif schema.mutable:
             self._visit_mutation(node)
@@ -269,11 +258,12 @@ class Model:
                 "Pass the graph as AOTAutograd gives it to the post-grad stage."
             )
         self.values[node] = destination
-        if source.storage is destination.storage and self.same_value(source, destination):
+        is_own = self.same_value(source, destination)
+        if is_own and source.storage is destination.storage:
             self.idle.append(node)  # whatever lies there is copied onto itself
             return
         self.add_read(node, source)
-        self.writes[destination.storage].append(Write(node, self.order[node], destination, source))
+        self.writes[destination.storage].append(Write(node, self.order[node], destination, source, is_own))
 
     def _visit_view(self, node: Node, schema: OpSchema) -> None:
         operand = argument(node, schema.returns[0] or "")
@@ -312,16 +302,17 @@ class Model:
     def _visit_pure(self, node: Node) -> None:
         """Visit an operator that reads its operands and returns fresh tensors."""
         schema = schema_of(node.target)
-        operands = self.operands((node.args, node.kwargs))
+        operands = self.operands((node.args, node.kwargs) if node.kwargs else node.args)
         if not schema.meta_only:
             in_flight = schema.name.startswith("_c10d_functional::")
             until = wait_time(node, self.order) if in_flight else None
             for _, place in operands:
                 self.add_read(node, place, until, in_flight=in_flight)
-        self.values[node] = self.fresh(node, self.relaid.get(node, node.meta.get("val")))
+        is_relaid = node in self.relaid
+        value = self.values[node] = self.fresh(node, self.relaid[node] if is_relaid else node.meta.get("val"))
         keys = {_torch.storage_key(p.value): p.storage for _, p in operands}
-        for place in places(self.values[node]):
-            if node in self.relaid:
+        for place in places(value):
+            if is_relaid:
                 place.storage.relaid, place.storage.follows = True, followed(operands)
             owner = keys.get(_torch.storage_key(place.value))
             if owner is not None:

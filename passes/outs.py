@@ -35,8 +35,11 @@ def makes_outs(node: Node) -> bool:
     if node.op != "call_function" or node.target is not _torch.hop("auto_functionalized_v2"):
         return False
     op = node.args[0] if node.args else None
-    names = schema_of(op).mutable if is_operator(op) else ()
-    return bool(names) and all(f"_{name}_dtype" in node.kwargs for name in names)
+    names, kwargs = schema_of(op).mutable if is_operator(op) else (), node.kwargs
+    for name in names:
+        if f"_{name}_dtype" not in kwargs:
+            return False
+    return bool(names)
 
 
 def visit(model: Model, node: Node) -> None:

@@ -127,21 +127,25 @@ class Pending:
     def _search(self, first: int, count: int, now: float) -> Iterator[Read]:
         """Yield reads of the first ``count`` slots that end after ``first``."""
         assert self._shelf is not None
-        pending = [(1, 0, self._width)]
+        far, width = self._far, self._width
+        pending = [(1, 0, width)] if count else []
         while pending:
             node, low, width = pending.pop()
-            if low >= count or self._far[node] <= first:
+            if far[node] <= first:  # once more: a read that was over may have been dropped meanwhile
                 continue
-            if width > 1:
-                half = width // 2
-                pending.append((2 * node + 1, low + half, half))
-                pending.append((2 * node, low, half))
-                continue
-            read = self._shelf.reads[low]
-            if read.time > now:
-                yield read
+            while width > 1:  # down to the first one, the others later
+                width //= 2
+                node *= 2
+                if low + width < count and far[node + 1] > first:
+                    pending.append((node + 1, low + width, width))
+                if far[node] <= first:
+                    break
             else:
-                self._set(low, -1)
+                read = self._shelf.reads[low]
+                if read.time > now:
+                    yield read
+                else:
+                    self._set(low, -1)
 
     def _set(self, slot: int, end: int) -> None:
         far = self._far

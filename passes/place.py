@@ -72,6 +72,8 @@ def is_known(place: Place) -> bool:
 
 def reads_alike(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Return whether the same bytes mean the same values in both tensors."""
+    if a is b:
+        return True
     dtype = a.dtype
     if dtype != b.dtype or a.is_neg() != b.is_neg():
         return False
@@ -81,13 +83,18 @@ def reads_alike(a: torch.Tensor, b: torch.Tensor) -> bool:
 Value = Any  # a Place, None, or a list, tuple or dict of them: the shape of a node's value
 
 
+_LEAVES, _LISTS = (torch.Tensor, Place), (list, tuple)  # a union of types is made anew each time it is asked
+
+
 def mapped(one: Callable[[Any], Place], value: Any) -> Value:
     """Apply ``one`` to each tensor or place of a nested value; all else becomes ``None``."""
-    if isinstance(value, torch.Tensor | Place):
+    if value is None:
+        return None
+    if isinstance(value, _LEAVES):
         return one(value)
     if isinstance(value, dict):
         return {k: mapped(one, v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, _LISTS):
         return [mapped(one, v) for v in value]
     return None
 
@@ -102,10 +109,29 @@ def places(value: Value) -> Iterable[Place]:
 def _nested(value: Value) -> Iterator[Place]:
     if isinstance(value, dict):
         value = value.values()
-    elif not isinstance(value, list | tuple):
+    elif not isinstance(value, _LISTS):
         return
     for item in value:
         yield from places(item)
+
+
+def collect(values: dict[Node, Value], argument: Any, found: list[tuple[Node, Place]]) -> None:
+    """Add the nodes inside an argument to ``found``, each with its places among ``values``."""
+    if isinstance(argument, Node):
+        value = values.get(argument)
+        if isinstance(value, Place):  # as most are
+            found.append((argument, value))
+        else:
+            found.extend([(argument, p) for p in places(value)])
+    elif isinstance(argument, _LISTS):
+        for item in argument:
+            if item is not None:
+                collect(values, item, found)
+    elif isinstance(argument, dict):
+        for item in argument.values():
+            collect(values, item, found)
+    elif isinstance(argument, slice):
+        collect(values, (argument.start, argument.stop, argument.step), found)
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -134,12 +160,22 @@ class Read:
 
 @dataclasses.dataclass(slots=True, unsafe_hash=True)
 class Write:
-    """A real write of the functional graph: ``copy_`` of a value into an input."""
+    """A real write of the functional graph: ``copy_`` of a value into an input.
+
+    Args:
+        node: the copy_.
+        time: its place in the graph.
+        place: what is written.
+        source: what is copied there.
+        is_own: whether element i of the source has the bytes of element i of what is written, in the
+            coordinates of one buffer: it is an identity where the two are in one buffer.
+    """
 
     node: Node
     time: int
     place: Place
     source: Place
+    is_own: bool
 
 
 def followed(operands: Iterable[tuple[Node, Place]]) -> tuple[Storage, ...]:

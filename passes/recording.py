@@ -22,7 +22,7 @@ Others = tuple[tuple[str, Node, Place], ...]
 
 def others_of(model: Model, args: Iterable[tuple[str, Any]]) -> Others:
     """Return the operands inside arguments, each with its argument's name and its place."""
-    return tuple((name, n, place) for name, value in args for n, place in model.operands(value))
+    return tuple([(name, n, place) for name, value in args for n, place in model.operands(value)])
 
 
 def add(

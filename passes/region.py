@@ -186,8 +186,10 @@ class Geometry:
 
     def __init__(self, shape_env: Any = None) -> None:
         self.shape_env = shape_env
-        self.axes: Callable[[Region], Axes] = functools.cache(Axes)
-        self._array = functools.cache(lambda region: np.asarray(_Strided(self.axes(region))))
+        axes = functools.cache(Axes)
+        self.axes: Callable[[Region], Axes] = axes
+        # It does not refer to ``self``: a cycle would leave all regions of a graph to the collector.
+        self._array = functools.cache(lambda region: np.asarray(_Strided(axes(region))))
         self._overlap: dict[tuple[Region, Region], bool | None] = {}
         self._at_most: dict[tuple[Size, Size], bool] = {}
         self._folded: dict[tuple[Any, ...], bool] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -38,13 +39,25 @@ def view_of(node: Node) -> Any:
     return VIEWS[schema_of(node.target).name]
 
 
+def absolute() -> tuple[Any, ...]:
+    """Return the targets whose nodes may name bytes by an offset into the storage."""
+    return (*_ABSOLUTE, _torch.hop("auto_functionalized_v2"))
+
+
 def is_absolute(node: Node) -> bool:
     """Return whether a node names bytes by an offset into the storage rather than into its operand."""
     if node.op != "call_function":
         return False
-    if node.target is _torch.hop("auto_functionalized_v2"):
-        return any(str(key).endswith("_storage_offset") for key in node.kwargs)
-    return node.target in _ABSOLUTE and argument(node, "storage_offset") is not None
+    target = node.target
+    if target is _torch.hop("auto_functionalized_v2"):
+        return _names_offset(tuple(node.kwargs))
+    return target in _ABSOLUTE and argument(node, "storage_offset") is not None
+
+
+@functools.lru_cache(maxsize=1024)
+def _names_offset(keys: tuple[str, ...]) -> bool:
+    """Return whether a v2 wrapper with these arguments makes a view by an offset; most have the same ones."""
+    return any(str(key).endswith("_storage_offset") for key in keys)
 
 
 def written(model: Model, node: Node, place: Place) -> Region | None:

@@ -15,6 +15,8 @@ from torch.fx import Node
 from . import _torch
 from .registry import Declaration, contracts, declaration_of
 
+_LISTS = (list, tuple)  # the union of the two would be made anew each time it is asked for
+
 # Operators whose result shares the operand's storage although their schema does not say so:
 # `_unsafe_view` is a view in all but name, and `wait_tensor` hands on the buffer of its collective.
 _ALIAS_UNDECLARED = frozenset({"aten::_unsafe_view", "_c10d_functional::wait_tensor", "prims::view_of"})
@@ -205,6 +207,11 @@ def target_name(target: Any) -> str:
     return str(getattr(target, "__name__", target))
 
 
+def has_tensor(value: Any) -> bool:
+    """Return whether there is a tensor in a nested value."""
+    return isinstance(value, torch.Tensor) or next(tensors(value), None) is not None
+
+
 def tensors(value: Any) -> Iterator[torch.Tensor]:
     """Yield the tensors of a nested value."""
     if isinstance(value, torch.Tensor):
@@ -212,6 +219,6 @@ def tensors(value: Any) -> Iterator[torch.Tensor]:
     elif isinstance(value, dict):
         for item in value.values():
             yield from tensors(item)
-    elif isinstance(value, list | tuple):
+    elif isinstance(value, _LISTS):
         for item in value:
             yield from tensors(item)

@@ -16,7 +16,7 @@ from .schema import argument, schema_of
 if TYPE_CHECKING:
     from .decision import Decision
 
-STORING = frozenset({Kind.SCATTER, Kind.INDEX_PUT, Kind.IN_PLACE})  # what may put bytes back
+STORING = (Kind.SCATTER, Kind.INDEX_PUT, Kind.IN_PLACE)  # what may put bytes back; to hash an enum is slow
 _FEW = 32  # elements, or candidates, that are looked at one by one
 # Operators that store what they are given without looking at what was there, and the argument's name.
 _STORING = {

@@ -22,9 +22,9 @@ from .schedule import Order, Schedule
 from .search import best, closed
 
 _ROUNDS = 3
-_MOVABLE = frozenset({Reason.STILL_READ, Reason.CLOBBERED, Reason.UNKNOWN_OVERLAP})
-_CHOSEN = frozenset({Reason.OVERWRITTEN, Reason.CHEAPER})
-_HINTS_OF_MOVABLE = _MOVABLE | _CHOSEN
+_MOVABLE = (Reason.STILL_READ, Reason.CLOBBERED, Reason.UNKNOWN_OVERLAP)  # tuples: to hash an enum is slow
+_CHOSEN = (Reason.OVERWRITTEN, Reason.CHEAPER)
+_HINTS_OF_MOVABLE = (*_MOVABLE, *_CHOSEN)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

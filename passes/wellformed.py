@@ -32,9 +32,9 @@ def check(graph: Graph) -> None:
     for node in graph.nodes:
         if output is not None:
             raise GraphError(f"expected one output node, the last one, found {at(node)} after {output.name}")
-        for used in node.all_input_nodes:
-            if used not in seen:
-                raise _unknown(graph, node, used)
+        used = node.all_input_nodes
+        if not seen.issuperset(used):
+            raise _unknown(graph, node, next(n for n in used if n not in seen))
         if node.op == "output":
             if len(node.args) != 1:
                 raise GraphError(

@@ -6,6 +6,7 @@ how its view is made from the base (see ``write_view_information_to_args`` in to
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -41,15 +42,14 @@ class BaseView(NamedTuple):
     @classmethod
     def of(cls, kwargs: Any, prefix: str, name: str, item: int | None) -> BaseView:
         """Read the view of one argument from the wrapper's keyword arguments."""
-        base = kwargs[f"{prefix}_base_index"]
-        if base is None or f"{prefix}_alias" in kwargs:
+        index, alias, strided, sliced = _view_keys(prefix)
+        base = kwargs[index]
+        if base is None or alias in kwargs:
             return cls(name, item, base)
-        if f"{prefix}_storage_offset" in kwargs:
-            layout = kwargs[f"{prefix}_size"], kwargs[f"{prefix}_stride"], kwargs[f"{prefix}_storage_offset"]
-            return cls(name, item, base, "as_strided", layout)
-        if f"{prefix}_slice_dim" in kwargs:
-            bounds = kwargs[f"{prefix}_slice_start"], kwargs[f"{prefix}_slice_end"]
-            return cls(name, item, base, "slice", (kwargs[f"{prefix}_slice_dim"], *bounds))
+        if strided[-1] in kwargs:
+            return cls(name, item, base, "as_strided", tuple([kwargs[key] for key in strided]))
+        if sliced[0] in kwargs:
+            return cls(name, item, base, "slice", tuple([kwargs[key] for key in sliced]))
         return cls(name, item, base)
 
     def region(self, base: Region, shift: Size) -> Region:
@@ -70,6 +70,14 @@ class BaseView(NamedTuple):
                 base.itemsize,
             )
         return base
+
+
+@functools.lru_cache(maxsize=1024)
+def _view_keys(prefix: str) -> tuple[str, str, tuple[str, ...], tuple[str, ...]]:
+    """Return the keywords of one argument's view: its base, that it is the base, by strides, as a slice."""
+    strided = tuple(f"{prefix}_{key}" for key in ("size", "stride", "storage_offset"))
+    sliced = tuple(f"{prefix}_slice_{key}" for key in ("dim", "start", "end"))
+    return f"{prefix}_base_index", f"{prefix}_alias", strided, sliced
 
 
 def number(value: Any) -> Size:

@@ -22,6 +22,7 @@ _VIEWS = (
 )
 
 
+_INT = frozenset({int})
 _LISTS = ("_size", "_stride")
 
 
@@ -142,7 +143,9 @@ def _check_base(node: Node, prefix: str, count: int) -> None:
         raise _wrong(node, f"a number below {count} as {prefix}_base_index", repr(index))
     for keys in _view_keys(prefix):
         found = [name for name in keys if name in kwargs]
-        if found and len(found) < len(keys):
+        if not found:
+            continue
+        if len(found) < len(keys):
             missing = next(name for name in keys if name not in found)
             raise _wrong(node, f"the argument {missing}", "none")
         for name in found:
@@ -150,7 +153,7 @@ def _check_base(node: Node, prefix: str, count: int) -> None:
             if type(value) is int:
                 continue
             items = value if name.endswith(_LISTS) and isinstance(value, list | tuple) else [value]
-            if not all(map(_is_number, items)):
+            if not (_INT.issuperset(map(type, items)) or all(map(_is_number, items))):
                 raise _wrong(node, f"numbers as {name}", repr(value))
     dim = kwargs.get(f"{prefix}_slice_dim", "none")
     if dim != "none" and (

@@ -64,10 +64,11 @@ def auto_v2(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None
     eager = eager_values(node)
     by_name: dict[str, Any] = {}
     views = wrapper.base_views(node)
-    on_copies, made_of = _OnCopies(rewriter, node, candidates, views), dict[str, list[Any]]()
+    on_copies = _OnCopies(rewriter, node, candidates, views) if rewriter.decision.staged else None
+    made_of: dict[str, list[Any]] = {}
     for view in views:
         made = None if view.base is None else _based(rewriter, node, bases, view, moved)
-        made_of.setdefault(view.name, []).append(on_copies.given(view, made))
+        made_of.setdefault(view.name, []).append(on_copies.given(view, made) if on_copies else made)
     for name in schema_of(op).names:
         mine = made_of.get(name, [])
         if f"_{name}_length" in node.kwargs:
@@ -79,7 +80,8 @@ def auto_v2(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None
     if eager is not None:
         eager = {**eager, **_eager_views(rewriter, node, eager, views)}
     call = rewriter.emitter.mutable_op(node, op, by_name, eager)
-    on_copies.put_back()
+    if on_copies is not None:
+        on_copies.put_back()
     first = wrapper.first_result(node)
     written = {**_handed_back(op, by_name), **{first + i: base for i, base in enumerate(bases)}}
     _results(rewriter, node, call, written, first)
@@ -95,14 +97,14 @@ class _OnCopies:
         self._parts: dict[str, Part] = {}
         self._made: list[tuple[Node, Node]] = []
         staged = rewriter.decision.staged
-        for candidate in candidates if staged else ():
+        for candidate in candidates:
             mine = [v.label for v in views if v.base == candidate.slot]
             for part in staged.get(candidate.index, ()):
                 self._parts[mine[part.view]] = part
 
     def given(self, view: wrapper.BaseView, made: Node | None) -> Node | None:
         """Return what the operator is given for a view: the view, or a copy of it."""
-        part = self._parts.get(view.label) if self._parts else None
+        part = self._parts.get(view.label)
         if part is None or made is None:
             return made
         emitter = self._rewriter.emitter
