@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import weakref
 from collections.abc import Iterator
 
 import pytest
@@ -13,6 +14,7 @@ from torch.fx import GraphModule
 from pytest_reinplace.passes import GraphError, analyze, reinplace
 from pytest_reinplace.passes.collector import paused
 from pytest_reinplace.passes.graph_builder import GraphBuilder
+from pytest_reinplace.passes.region import Geometry, Region
 
 
 @pytest.fixture(params=[True, False], ids=["on", "off"])
@@ -43,6 +45,16 @@ def test_it_is_as_it_was_after_an_error(was_on: bool) -> None:
     with pytest.raises(GraphError):
         reinplace(broken)
     assert gc.isenabled() is was_on
+
+
+def test_what_was_compared_is_freed_without_it() -> None:
+    geometry = Geometry()
+    rows = [Region(start, (2, 2), (16, 4), 4) for start in (0, 4)]
+    assert geometry.overlap(*rows)  # by numpy: all that it keeps for regions is there
+    gone = weakref.ref(geometry)
+    with paused():
+        del geometry
+        assert gone() is None
 
 
 @pytest.mark.parametrize("first_out", ["outer", "inner"])

@@ -159,6 +159,8 @@ def test_the_storage_keeps_its_size(mode: Any) -> None:
     base = mode.from_tensor(torch.arange(8))
     assert fits(base, ((4,), (2,), 1))
     assert not fits(base, ((4,), (2,), 2))
+    assert fits(base, ((), (), 7)) and not fits(base, ((), (), 8))  # one element, no dimension
+    assert not fits(base, ((2,), (-1,), 3)) and not fits(base, ((2,), (1,), -1))
     assert base.untyped_storage().nbytes() == 64
 
 
