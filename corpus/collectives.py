@@ -50,7 +50,7 @@ class Block(torch.nn.Module):
     def __init__(self, hidden: int, heads: int, intermediate: int) -> None:
         super().__init__()
         devices = torch.distributed.get_world_size()
-        self.heads = heads // devices
+        self.heads: int = heads // devices
         width, wide = hidden // devices, intermediate // devices
         self.qkv: torch.nn.Linear = torch.nn.Linear(hidden, 3 * width, bias=False)
         self.output: torch.nn.Linear = torch.nn.Linear(width, hidden, bias=False)

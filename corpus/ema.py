@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
@@ -18,7 +20,7 @@ class Average(torch.nn.Module):
         self.model = model
         self.averaged = averaged
         self.decay = decay
-        self.move = get_ema_multi_avg_fn(decay)
+        self.move: Callable[..., None] = get_ema_multi_avg_fn(decay)
         self.register_buffer("updates", torch.zeros((), dtype=torch.int64))
 
     def forward(self) -> torch.Tensor:

@@ -12,7 +12,8 @@ class Attention(torch.nn.Module):
 
     def __init__(self, kept: int, recent: int) -> None:
         super().__init__()
-        self.kept, self.recent = kept, recent
+        self.kept: int = kept
+        self.recent: int = recent
 
     def forward(
         self, query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, seen: torch.Tensor

@@ -17,7 +17,9 @@ class Segmentation(torch.nn.Module):
 
     def __init__(self, channels: int, classes: int, tile: int, step: int, side: int) -> None:
         super().__init__()
-        self.classes, self.tile, self.step = classes, tile, step
+        self.classes: int = classes
+        self.tile: int = tile
+        self.step: int = step
         self.network: torch.nn.Sequential = torch.nn.Sequential(
             torch.nn.Conv2d(1, channels, 3, padding=1),
             torch.nn.ReLU(inplace=True),

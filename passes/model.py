@@ -60,7 +60,8 @@ class Model:
         setting: Setting = Setting(),  # noqa: B008  (frozen)
         calls: Calls | None = None,
     ) -> None:
-        self.graph, self.setting = graph, setting
+        self.graph: Graph = graph
+        self.setting: Setting = setting
         self.calls: Calls = calls or Calls(Summaries(lowered=options.lowered))
         self.options = options
         self.lowered: bool = options.lowered

@@ -16,7 +16,7 @@ from .equivalence import effects
 from .execution import Manner, cloned, leaves
 from .seeding import seeded
 
-aten = torch.ops.aten
+aten: Any = torch.ops.aten
 
 _BUDGET = 120  # parts that are tried
 _SECONDS = 10.0  # and how long

@@ -15,7 +15,7 @@ from .same_bytes import copy_of, overlap, overlap_elsewhere
 from .simulated_form import Refused
 from .slots import copy_bytes, mutable, slots
 
-aten = torch.ops.aten
+aten: Any = torch.ops.aten
 
 
 class WrapperCall:
