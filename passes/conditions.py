@@ -19,11 +19,13 @@ from torch.fx import Node
 
 from . import staged
 from .candidate import Candidate, Kind
+from .clip import clipped
 from .decision import Decision, Refusal
 from .place import Place, Read, Storage, Write
 from .pointwise import is_own_element
 from .reason import Reason
 from .region import Geometry, Region
+from .scatter import is_absolute
 from .snapshot import snapshots
 from .unchanged import STORING, is_moved, is_put_back, is_put_over, is_unchanged
 from .variant import is_stored_by_inductor
@@ -127,9 +129,13 @@ def _hits(decision: Decision, candidate: Candidate, read: Read, written: Region)
         return False  # its own operands are looked at by _same_node
     if not decision.meets(read.place.region, written):
         return False
-    if read.hole is not None and _spares(geometry, read, written):
-        return False
-    if read.into is not None and not decision.model.is_needed(read.into, written):
+    part = written
+    if read.hole is not None:
+        if not _shares_copy(candidate, read):
+            part = clipped(geometry, written, read.place.region)
+        if _spares(geometry, read, part):
+            return False
+    if read.into is not None and not decision.model.is_needed(read.into, part):
         return False
     if candidate.kind in STORING and is_put_back(decision, candidate, read, written):
         return False
@@ -151,6 +157,14 @@ def _spares(geometry: Geometry, read: Read, region: Region) -> bool:
     """Return whether a read does not look at bytes of a region, because what it reads has a hole."""
     assert read.hole is not None
     return geometry.contains(read.hole, region) or geometry.contains(read.hole, read.place.region)
+
+
+def _shares_copy(candidate: Candidate, read: Read) -> bool:
+    """Return whether a reader that writes into a copy may take the one that a candidate's call works on.
+
+    Then the reader counts as one although what it reads does not change: one copy is made for both.
+    """
+    return not is_absolute(read.node) and any(n in read.node.all_input_nodes for _, n, _ in candidate.others)
 
 
 def _between(decision: Decision, candidate: Candidate, storage: Storage) -> frozenset[int]:

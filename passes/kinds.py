@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.fx import Node
 
-from . import _torch, functional_op, outs, relayout, scatter, wrapper, wrapper_check
+from . import _torch, functional_op, origin, outs, relayout, scatter, wrapper, wrapper_check
 from .candidate import Kind
 from .errors import GraphError
-from .place import Place, Storage, Value, is_known, mapped, places
+from .place import Place, Storage, Value, is_known, mapped, places, reads_alike
 from .reason import Reason
 from .recording import add, others_of
 from .region import Region, as_size
@@ -216,8 +216,16 @@ def _scatter(model: Model, node: Node) -> bool:
         model.add_read(node, other)
     label = (schema_of(node.target).name, "self")
     writes = (place.region if written is None else written,)
+    if written is not None and settled[1] is None and _is_stored(model, node, others[0][2], place, written):
+        model.held.add(node)
     add(model, Kind.SCATTER, node, 0, (label,), operand, settled, writes, others, written)
     return True
+
+
+def _is_stored(model: Model, node: Node, source: Place, place: Place, written: Region) -> bool:
+    """Return whether a scatter stores what its operand, the functional value, holds there anyway."""
+    alike = reads_alike(source.value, place.value)
+    return alike and origin.is_held(model, node, source, (place.storage, written))
 
 
 def _clone(model: Model, node: Node) -> bool:

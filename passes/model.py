@@ -63,8 +63,7 @@ class Model:
         self.graph: Graph = graph
         self.setting: Setting = setting
         self.calls: Calls = calls or Calls(Summaries(lowered=options.lowered))
-        self.options = options
-        self.lowered: bool = options.lowered
+        self.options, self.lowered = options, options.lowered
         self.moved: dict[Node, tuple[Node, ...]] = {} if (order := setting.order) is None else order.moved
         self.unlocks: dict[tuple[Node, Any], tuple[Node, ...]] = {} if order is None else order.unlocks
         self.order: dict[Node, int] = {n: i for i, n in enumerate((order or graph).nodes)}
@@ -78,6 +77,7 @@ class Model:
         self.made_by: dict[Storage, Candidate] = {}
         self.unsupported: list[tuple[Node, tuple[tuple[str, str], ...], int]] = []
         self.idle: list[Node] = []
+        self.held: set[Node] = set()  # scatters that store what their operand holds there anyway
         self.outputs: list[tuple[Node, Place]] = []
         self.relaid: dict[Node, Any] = {}
         self.layouts: dict[Node, list[Any]] = {}  # all that were looked at, the one in ``relaid`` the last

@@ -106,7 +106,7 @@ class Simulation:
             make_uneven(node, value, self.uneven)
         self.spec[node] = value
         if _is_opaque(node):
-            read = {n: self.spec[n] for n in others(node)}
+            read = {n: self.spec[n] for n in node.all_input_nodes}
             self.given.update(((node, n), v.clone()) for n, v in read.items() if isinstance(v, torch.Tensor))
 
     def _candidates(self, node: Node) -> Iterator[Choice]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from typing import TYPE_CHECKING
 
 import torch
@@ -9,6 +10,7 @@ from torch.fx import Node
 
 from . import scatter
 from .candidate import Candidate, Kind
+from .origin import is_held, without_units
 from .place import Place, Read, Storage, reads_alike
 from .region import Region
 from .schema import argument, schema_of
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from .decision import Decision
 
 STORING = (Kind.SCATTER, Kind.INDEX_PUT, Kind.IN_PLACE)  # what may put bytes back; to hash an enum is slow
+_MANY = 128  # candidates that may have written into a buffer before one
 _FEW = 32  # elements, or candidates, that are looked at one by one
 # Operators that store what they are given without looking at what was there, and the argument's name.
 _STORING = {
@@ -29,6 +32,8 @@ _STORING = {
 
 def is_moved(decision: Decision, candidate: Candidate) -> bool:
     """Return whether a scatter's source already lies where the scatter would write it."""
+    if candidate.node in decision.model.held and not _is_lost(decision, candidate):
+        return True
     (_, node, source), *more = candidate.others or ((None, None, None),)
     if node is None or source is None or more:
         return False
@@ -39,6 +44,33 @@ def is_moved(decision: Decision, candidate: Candidate) -> bool:
     same_buffer = decision.root(source.storage) is decision.root(candidate.operand.storage)
     alike = reads_alike(source.value, candidate.operand.value)
     return same_buffer and alike and decision.model.geometry.same(source.region, candidate.writes[0])
+
+
+def _is_lost(decision: Decision, candidate: Candidate) -> bool:
+    """Return whether what a scatter's operand holds in the written bytes may be overwritten by now.
+
+    The scatter does not read them, so it held back no write but those into what others read of the operand.
+    """
+    model, root = decision.model, decision.root(candidate.operand.storage)
+    written = candidate.writes[0]
+    if any(w.time < candidate.time for w in model.writes.get(root, ())):
+        return True
+    made: set[int] = set()
+    storage = candidate.operand.storage
+    while storage in decision.edge and len(made) < _FEW:
+        made.add(decision.edge[storage].index)  # what it wrote is part of the operand's value
+        storage = decision.edge[storage].operand.storage
+    born = model.order[root.node]
+    first = bisect.bisect_left(model.candidates, born, hi=candidate.index, key=lambda c: c.time)
+    if candidate.index - first > _MANY:
+        return True
+    return any(
+        other.index not in made
+        and other.result in decision.edge
+        and decision.root(other.operand.storage) is root
+        and any(decision.meets(w, written) for w in other.writes)
+        for other in model.candidates[first : candidate.index]
+    )
 
 
 def _is_repeated(decision: Decision, candidate: Candidate, source: Place) -> bool:
@@ -52,12 +84,14 @@ def _is_repeated(decision: Decision, candidate: Candidate, source: Place) -> boo
     given = first.others[0][2]
     if given.storage is not source.storage or not reads_alike(given.value, source.value):
         return False
+    if source.storage.sealed is not None:
+        return False  # it may share storage with an input that is written in between
     if not reads_alike(first.operand.value, candidate.operand.value):
         return False  # a source of another dtype is converted to that of the operand
     if any(scatter.written(model, c.node, c.operand) is None for c in (first, candidate)):
         return False
     pairs = ((given.region, source.region), (first.writes[0], candidate.writes[0]))
-    if not all(model.geometry.same(_without_units(a), _without_units(b)) for a, b in pairs):
+    if not all(model.geometry.same(without_units(a), without_units(b)) for a, b in pairs):
         return False
     return not _is_overwritten(decision, first, candidate, source)
 
@@ -80,16 +114,11 @@ def _is_overwritten(decision: Decision, first: Candidate, candidate: Candidate, 
     )
 
 
-def _without_units(region: Region) -> Region:
-    """Return a region without dimensions of one: which elements it has, and their order, stay."""
-    axes = [(n, s) for n, s in zip(region.sizes, region.strides, strict=True) if n != 1]
-    return region._replace(sizes=tuple(n for n, _ in axes), strides=tuple(s for _, s in axes))
-
-
 def is_put_back(decision: Decision, candidate: Candidate, read: Read, written: Region) -> bool:
     """Return whether a scatter writes back, into the bytes that are read, the elements that are there.
 
-    Its source may be a view of the same buffer; elements that come to lie where they lay do not change.
+    They may be there because another scatter stored them, or because they were copied from there. A source
+    may be a view of the same buffer; elements that come to lie where they lay do not change.
     """
     if candidate.kind is not Kind.SCATTER:
         return _puts_own_slot(decision, candidate, read)
@@ -98,9 +127,13 @@ def is_put_back(decision: Decision, candidate: Candidate, read: Read, written: R
     _, node, source = candidate.others[0]
     if decision.is_served(candidate.node, node):
         return False  # it is an older value, from elsewhere
-    if decision.root(source.storage) is not decision.root(candidate.operand.storage):
-        return False
     if not reads_alike(source.value, candidate.operand.value):
+        return False
+    seen = read.place.storage
+    until = read.time if seen.is_input else candidate.time
+    if is_held(decision.model, candidate.node, source, (seen, written), until):
+        return True
+    if decision.root(source.storage) is not decision.root(candidate.operand.storage):
         return False
     pairs = written.moves_from(source.region, _FEW)
     if pairs is None:
@@ -163,7 +196,7 @@ def _is_slot(node: Node, source: Region, whole: Region) -> bool:
     slot = Region(source.offset, sizes, strides, whole.itemsize)
     moved = source.offset - whole.offset
     inside = stride != 0 and moved % stride == 0 and 0 <= moved // stride < size
-    return inside and _without_units(source) == _without_units(slot)
+    return inside and without_units(source) == without_units(slot)
 
 
 def _one_index(node: Node) -> int | None:

@@ -117,10 +117,15 @@ def _fill(whole: torch.Tensor) -> None:
 
 
 def _masked(by: Any, node: Any) -> bool:
-    """Compare by another operator; returns whether the node makes a mask."""
+    """Compare by another operator; returns whether the node makes a mask.
+
+    What is compared are remainders, so all of them are at least 0.
+    """
     if node.target is not aten.eq.Scalar:
         return False
     node.target = by
+    if by is aten.ge.Scalar:
+        node.args = (node.args[0], 0)
     return True
 
 

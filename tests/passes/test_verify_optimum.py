@@ -205,11 +205,14 @@ def test_what_other_indices_would_change_is_not_legal_by_luck(start: int) -> Non
     assert least(put_rows(start)) == BYTES
 
 
+@pytest.mark.parametrize(("by", "rest"), [(3, 0), (2, 1)])
 @pytest.mark.parametrize(("elements", "nbytes"), [(6, 2 * 8), (4, 0)])
-def test_what_another_mask_would_take_is_not_legal_by_luck(elements: int, nbytes: int) -> None:
+def test_what_another_mask_would_take_is_not_legal_by_luck(
+    elements: int, nbytes: int, by: int, rest: int
+) -> None:
     def build(b: GraphBuilder, x: Node) -> list[Node]:
         numbers = b.call(aten.arange.start_step, 0, 6, 1, dtype=torch.int64, device=torch.device("cpu"))
-        mask = b.call(aten.eq.Scalar, b.call(aten.remainder.Scalar, numbers, 3), 0)
+        mask = b.call(aten.eq.Scalar, b.call(aten.remainder.Scalar, numbers, by), rest)
         into, read = b.call(aten.neg.default, x), b.call(aten.slice.Tensor, x, 0, 0, elements)
         new = bump(b, b.call(aten.slice.Tensor, x, 0, 4, 6))
         late = b.call(aten.sum.default, b.call(aten.masked_scatter.default, into, mask, read))
@@ -228,6 +231,21 @@ def test_what_a_kernel_is_given_counts_although_it_makes_nothing_of_it(elements:
         made = b.v1(adversary.operator("halves"), x=nothing, other=read)[1]
         b.call(aten.copy_.default, x, b.call(aten.slice_scatter.default, x, new, 0, 4, 6))
         return [made]
+
+    assert least(build) == nbytes
+
+
+@pytest.mark.parametrize(("name", "nbytes"), [("produce", 3 * BYTES), ("overwrite", 0)])
+def test_a_kernel_may_look_at_all_of_a_base_that_it_is_given(name: str, nbytes: int) -> None:
+    """Also where it overwrites all of it through one argument, and reads it through another."""
+
+    def build(b: GraphBuilder, x: Node) -> list[Node]:
+        new = bump(b, b.call(aten.clone.default, x))
+        base = b.call(aten.view.default, x, [6])
+        views = {"out": (base, base)} | ({"state": (base, base)} if name == "produce" else {})
+        made = b.v2(adversary.operator(name), views, other=new)[-1]
+        b.call(aten.copy_.default, x, new)
+        return [b.call(aten.sum.default, made)]
 
     assert least(build) == nbytes
 
