@@ -129,14 +129,12 @@ def _hits(decision: Decision, candidate: Candidate, read: Read, written: Region)
         return False  # its own operands are looked at by _same_node
     if not decision.meets(read.place.region, written):
         return False
-    part = written
-    if read.hole is not None:
-        if not _shares_copy(candidate, read):
-            part = clipped(geometry, written, read.place.region)
-        if _spares(geometry, read, part):
-            return False
-    if read.into is not None and not decision.model.is_needed(read.into, part):
+    if _is_beside(decision, read, written):
         return False
+    if read.hole is not None:
+        part = clipped(geometry, written, read.place.region)
+        if part != written and _is_beside(decision, read, part) and not _shares_copy(candidate, read):
+            return False
     if candidate.kind in STORING and is_put_back(decision, candidate, read, written):
         return False
     if candidate.kind is Kind.INDEX_PUT and is_put_over(decision, candidate, read):
@@ -157,6 +155,13 @@ def _spares(geometry: Geometry, read: Read, region: Region) -> bool:
     """Return whether a read does not look at bytes of a region, because what it reads has a hole."""
     assert read.hole is not None
     return geometry.contains(read.hole, region) or geometry.contains(read.hole, read.place.region)
+
+
+def _is_beside(decision: Decision, read: Read, region: Region) -> bool:
+    """Return whether nobody looks at bytes of a region by a read, or where it hands them on."""
+    if read.hole is not None and _spares(decision.model.geometry, read, region):
+        return True
+    return read.into is not None and not decision.model.is_needed(read.into, region)
 
 
 def _shares_copy(candidate: Candidate, read: Read) -> bool:

@@ -216,7 +216,7 @@ def _scatter(model: Model, node: Node) -> bool:
         model.add_read(node, other)
     label = (schema_of(node.target).name, "self")
     writes = (place.region if written is None else written,)
-    if written is not None and settled[1] is None and _is_stored(model, node, others[0][2], place, written):
+    if written is not None and _is_stored(model, node, others[0][2], place, written):
         model.held.add(node)
     add(model, Kind.SCATTER, node, 0, (label,), operand, settled, writes, others, written)
     return True

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 aten: Any = torch.ops.aten
 
 _FEW = 16  # elements that are followed one by one
-_STEPS = 16  # candidates that each is followed through
+_STEPS = 8  # candidates that each is followed through
 
 _ARRANGING = (aten.cat.default, aten.flip.default)  # what they return is elements of their operands
 
@@ -43,8 +43,9 @@ def is_held(model: Model, scatter: Node, source: Place, held: Part, until: float
         until: real writes from this time on do not matter; by default all that are known do.
     """
     given, (storage, written) = source.storage, held
-    if given not in model.made_by and given is not storage and given.node.target not in _ARRANGING:
-        if all(read.node is scatter for read in model.reads.get(given, ())):
+    first = _followed(model, (given, source.region))[0]
+    if first is not storage and not _is_composed(model, first, written):
+        if all(read.node is scatter for read in model.reads.get(first, ())):
             return False  # nobody else stored it anywhere, which is what most scatters are like
     if _is_same(model, (given, source.region), held, until):
         return True
@@ -54,6 +55,14 @@ def is_held(model: Model, scatter: Node, source: Place, held: Part, until: float
         for a, b in written.moves_from(source.region, _FEW) or ()
     ]
     return bool(pairs) and all(_is_same(model, one, two, until) for one, two in pairs)
+
+
+def _is_composed(model: Model, storage: Storage, written: Region) -> bool:
+    """Return whether the elements of a value, few enough to look at each, may come from several places."""
+    if written.moves_from(written, _FEW) is None:
+        return False
+    maker = model.made_by.get(storage)
+    return storage.node.target in _ARRANGING or (maker is not None and maker.kind is Kind.SCATTER)
 
 
 def _element(offset: int, item: int) -> Region:
@@ -122,9 +131,9 @@ def _taken(source: Place, written: Region, element: Region) -> Part | None:
 
 def _arranged(model: Model, part: Part) -> Part | None:
     """Return the element of an operand that an operator put there which only arranges elements anew."""
-    (storage, element), node = part, part[0].node
+    element, node = part[1], part[0].node
     place = model.place(node) if node.target in _ARRANGING else None
-    if place is None or place.storage is not storage or element.sizes or not place.region.static:
+    if place is None or element.sizes or not place.region.static:
         return None
     if element.itemsize != place.region.itemsize:
         return None
