@@ -43,7 +43,9 @@ def is_held(model: Model, scatter: Node, source: Place, held: Part, until: float
         until: real writes from this time on do not matter; by default all that are known do.
     """
     given, (storage, written) = source.storage, held
-    first = _followed(model, (given, source.region))[0]
+    maker = model.made_by.get(given)
+    is_copy = maker is not None and maker.kind in (Kind.SCATTER, Kind.CLONE, Kind.COPY)
+    first = _followed(model, (given, source.region))[0] if is_copy else given
     if first is not storage and not _is_composed(model, first, written):
         if all(read.node is scatter for read in model.reads.get(first, ())):
             return False  # nobody else stored it anywhere, which is what most scatters are like
