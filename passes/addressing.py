@@ -32,6 +32,8 @@ _ASKING: dict[int, int] = {
     **dict.fromkeys(map(id, (aten.sym_stride.int, aten.sym_stride.default)), 1),
     **dict.fromkeys(map(id, (aten.stride.int, aten.stride.default)), 1),
 }
+# Of operands that are not contiguous they keep the order of dimensions; their fake tensors are contiguous.
+_MISTOLD = frozenset((aten.index_fill.int_Scalar, aten.index_fill.int_Tensor, aten.roll.default))
 _CANDIDATES = ("aten::index_put", "aten::_unsafe_index_put", "aten::clone", "aten::copy", "aten::_foreach_")
 
 
@@ -57,8 +59,13 @@ class Addressing:
         viewed.update((n, _EXACT) for n in self.named if n.target is aten.copy.default)
         _spread(nodes, viewed, keeping, self.viewed)
         self.has_names: bool = bool(named)
+        self.untold: frozenset[Node] = frozenset(_untold(nodes) if named else ())
         self.has_dtype_views: bool = bool(viewed)
         self.has_beginnings: bool = self.has_names or _EXACT in asking.values()
+
+    def tells(self, node: Node) -> bool:
+        """Return whether the fake strides of a node's value are real, where offsets into it are named."""
+        return node not in self.untold
 
     def names(self, node: Node) -> int:
         """Return the largest item of a node's value that is named by an offset into its storage."""
@@ -79,6 +86,26 @@ class Addressing:
 def _addressing() -> set[int]:
     """Return the targets, by their identity, whose nodes may ask something of where a value begins."""
     return {*_ASKING, id(aten.view.dtype), *map(id, scatter.absolute())}
+
+
+def _untold(nodes: list[Node]) -> set[Node]:
+    """Return the nodes whose strides come from an operator that gives others than its fake tensor says.
+
+    What is made of them has strides by theirs, so that those are not told, either.
+    """
+    found: set[Node] = set()
+    for node in nodes:
+        if _is_mistold(node) or (found and not found.isdisjoint(node.all_input_nodes)):
+            found.add(node)
+    return found
+
+
+def _is_mistold(node: Node) -> bool:
+    val = node.args[0].meta.get("val") if node.target in _MISTOLD else None  # type: ignore[union-attr]
+    if not isinstance(val, torch.Tensor):
+        return False
+    static = all(isinstance(n, int) for n in (*val.shape, *val.stride()))  # asked of others, it adds a guard
+    return not (static and val.is_contiguous())
 
 
 def goes_by_beginning(node: Node) -> bool:

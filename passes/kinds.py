@@ -134,6 +134,7 @@ def _auto_v2(model: Model, node: Node) -> None:
         not wrapper_check.hands_back_operands(node)
         or _is_unplaced(model, node)
         or not wrapper_check.is_taken_apart(node)
+        or not _names_what_is_there(model, node)
     ):
         return _unsupported(model, node, target_name(op), wrapper.operands(node))
     bases: Any = node.kwargs["_all_bases"]
@@ -158,6 +159,16 @@ def _auto_v2(model: Model, node: Node) -> None:
         settled = (storage, obstacle)
         add(model, Kind.AUTO_V2, node, i, labels, base, settled, writes, others, hole, only)
     return None
+
+
+def _names_what_is_there(model: Model, node: Node) -> bool:
+    """Return whether offsets name elements of bases: by other strides than the fake ones they name others.
+
+    Of a clone they would name others again, so such a wrapper is left as it is.
+    """
+    bases: Any = node.kwargs["_all_bases"]
+    views = wrapper.base_views(node) if scatter.is_absolute(node) else ()
+    return all(v.form != "as_strided" or model.addressing.tells(bases[v.base]) for v in views)
 
 
 def _is_unplaced(model: Model, node: Node) -> bool:
@@ -203,6 +214,8 @@ def _scatter(model: Model, node: Node) -> bool:
     source = argument(node, "src")
     if place is None or not isinstance(source, Node) or not is_known(place):
         return False
+    if scatter.is_absolute(node) and not model.addressing.tells(operand):
+        return False  # what it names in a clone is not what it names in its operand
     written = scatter.written(model, node, place)
     if scatter.is_absolute(node) and written is not None:
         scatter.check_reach(model, node, written, place.region)

@@ -1,0 +1,77 @@
+"""Operators whose fake tensors have other strides than their results: offsets name other elements then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch.fx import Node
+
+from pytest_reinplace.passes import Report, adversary, reinplace
+from pytest_reinplace.passes.graph_builder import GraphBuilder
+from pytest_reinplace.passes.verify import assert_equivalent
+
+from .trace import arange
+
+aten = torch.ops.aten
+MAKERS: dict[str, Callable[[GraphBuilder, Node], Node]] = {
+    "index_fill": lambda b, x: b.call(aten.index_fill.int_Scalar, x, 0, b.call(aten.arange.default, 1), 7),
+    "roll": lambda b, x: b.call(aten.roll.default, x, [1], [0]),
+    "of index_fill": lambda b, x: b.call(aten.mul.Tensor, MAKERS["index_fill"](b, x), 2),
+    "mul": lambda b, x: b.call(aten.mul.Tensor, x, 2),
+}
+
+
+TOLD = ("mul", "contiguous roll")
+
+
+def made(maker: str) -> tuple[GraphBuilder, Node, Node]:
+    """Return a value, of a transposed part of an input, and rows of it."""
+    b = GraphBuilder()
+    given = b.placeholder(arange(8, 8)[:4, :6])
+    if maker.startswith("contiguous"):
+        operand = b.placeholder(arange(6, 4))
+    else:
+        operand = b.call(aten.permute.default, given, [1, 0])
+    value = MAKERS[maker.removeprefix("contiguous ")](b, operand)
+    return b, value, b.item(b.call(aten.split.Tensor, value, 3, 0), 0)
+
+
+def held(b: GraphBuilder, *outputs: Node) -> Report:
+    """Rewrite the graph and hold it against itself."""
+    gm = b.finished([*outputs])
+    rewritten = torch.fx.GraphModule(gm, torch.fx.Graph())
+    rewritten.graph.output(rewritten.graph.graph_copy(gm.graph, {}))
+    report = reinplace(rewritten)
+    assert_equivalent(gm, rewritten, b.inputs)
+    return report
+
+
+@pytest.mark.parametrize("maker", [*MAKERS, "contiguous roll"])
+def test_a_wrapper_that_names_bytes_is_left_as_it_is(maker: str) -> None:
+    b, value, rows = made(maker)
+    # Of the fake strides these are elements of the rows; of the real ones, one of another row.
+    view = b.call(aten.as_strided.default, rows, [4], [rows.meta["val"].stride(1)], 0)
+    new = b.v2(adversary.operator("bump"), {"x": (rows, view)})[-1]
+    report = held(b, b.call(aten.slice_scatter.default, value, new, 0, 0, 3))
+    assert ("reinplace_adversary::bump.x" in report.reinplaced) is (maker in TOLD)
+
+
+@pytest.mark.parametrize("maker", [*MAKERS, "contiguous roll"])
+def test_rows_that_are_named_in_a_clone_keep_the_clone(maker: str) -> None:
+    b, value, rows = made(maker)
+    new = b.call(aten.clone.default, rows)
+    seen = b.call(aten.as_strided.default, new, [2, 2], [1, 2], 0)
+    report = held(b, b.call(aten.neg.default, seen), b.call(aten.sum.default, value))
+    assert ("aten::clone.self" in report.clones) is (maker not in TOLD)
+
+
+@pytest.mark.parametrize("maker", [*MAKERS, "contiguous roll"])
+def test_a_scatter_that_names_bytes_copies_what_it_writes_into(maker: str) -> None:
+    b, value, rows = made(maker)
+    source = b.placeholder(arange(4))
+    strides = [rows.meta["val"].stride(1)]
+    new = b.call(aten.as_strided_scatter.default, rows, source, [4], strides, 0)
+    report = held(b, b.call(aten.slice_scatter.default, value, new, 0, 0, 3))
+    assert ("aten::as_strided_scatter.self" in report.reinplaced) is (maker in TOLD)
