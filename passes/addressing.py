@@ -59,13 +59,18 @@ class Addressing:
         viewed.update((n, _EXACT) for n in self.named if n.target is aten.copy.default)
         _spread(nodes, viewed, keeping, self.viewed)
         self.has_names: bool = bool(named)
-        self.untold: frozenset[Node] = frozenset(_untold(nodes) if named else ())
+        lying = _untold(nodes) if named else ()
+        self._lying: frozenset[Node] = frozenset(n for n in lying if n in named or n in self.named)
         self.has_dtype_views: bool = bool(viewed)
         self.has_beginnings: bool = self.has_names or _EXACT in asking.values()
 
     def tells(self, node: Node) -> bool:
-        """Return whether the fake strides of a node's value are real, where offsets into it are named."""
-        return node not in self.untold
+        """Return whether offsets name what they seem to: in a node, or in its value.
+
+        They do not where fake strides are not the real ones. What they name then depends on what a copy keeps
+        of the strides, so that nothing on the way may be another copy than it was.
+        """
+        return node not in self._lying
 
     def names(self, node: Node) -> int:
         """Return the largest item of a node's value that is named by an offset into its storage."""

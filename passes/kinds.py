@@ -56,7 +56,7 @@ def _settled(place: Place) -> Place:
 def visit_candidate(model: Model, node: Node) -> bool:
     """Add the candidate of a functional operator; returns whether ``node`` is of such a kind."""
     name = schema_of(node.target).name
-    if node in model.setting.aside:
+    if _is_aside(model, node):
         model.unsupported.append((node, ((name, "self"),), functional_op.copied_bytes(model, node)))
         return False
     if name in _INDEX_PUT:
@@ -134,7 +134,6 @@ def _auto_v2(model: Model, node: Node) -> None:
         not wrapper_check.hands_back_operands(node)
         or _is_unplaced(model, node)
         or not wrapper_check.is_taken_apart(node)
-        or not _names_what_is_there(model, node)
     ):
         return _unsupported(model, node, target_name(op), wrapper.operands(node))
     bases: Any = node.kwargs["_all_bases"]
@@ -161,19 +160,14 @@ def _auto_v2(model: Model, node: Node) -> None:
     return None
 
 
-def _names_what_is_there(model: Model, node: Node) -> bool:
-    """Return whether offsets name elements of bases: by other strides than the fake ones they name others.
-
-    Of a clone they would name others again, so such a wrapper is left as it is.
-    """
-    bases: Any = node.kwargs["_all_bases"]
-    views = wrapper.base_views(node) if scatter.is_absolute(node) else ()
-    return all(v.form != "as_strided" or model.addressing.tells(bases[v.base]) for v in views)
-
-
 def _is_unplaced(model: Model, node: Node) -> bool:
     """Return whether a wrapper is left alone: it binds data-dependent sizes, or it was set aside."""
-    return bool(node.meta.get("unbacked_bindings")) or node in model.setting.aside
+    return bool(node.meta.get("unbacked_bindings")) or _is_aside(model, node)
+
+
+def _is_aside(model: Model, node: Node) -> bool:
+    """Return whether a candidate was set aside, or makes what is named by offsets that lie."""
+    return node in model.setting.aside or not model.addressing.tells(node)
 
 
 def _triton(model: Model, node: Node) -> None:
@@ -214,8 +208,6 @@ def _scatter(model: Model, node: Node) -> bool:
     source = argument(node, "src")
     if place is None or not isinstance(source, Node) or not is_known(place):
         return False
-    if scatter.is_absolute(node) and not model.addressing.tells(operand):
-        return False  # what it names in a clone is not what it names in its operand
     written = scatter.written(model, node, place)
     if scatter.is_absolute(node) and written is not None:
         scatter.check_reach(model, node, written, place.region)

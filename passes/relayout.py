@@ -77,8 +77,6 @@ def settle(
     if geometry.self_overlapping(place.region):
         return storage, Reason.SELF_OVERLAP
     named = _asked(model.addressing.names, storage.node, item)
-    if named and not model.addressing.tells(operand):
-        return storage, Reason.LAYOUT
     if _is_alike(model, place, result, item):
         storage.shift = place.region.offset - result.region.offset
         if not is_multiple(storage.shift, named):
