@@ -56,10 +56,10 @@ def unlocked(decision: Decision) -> Decision:
         readers = decision.returned or decision.snapshots
         if not readers and not any(r.reason in _HINTS_OF_MOVABLE for r in refused):
             break
-        more = [g for g in _wanted(decision) if g.key not in tried]
+        more = [g for g in _wanted(decision) if (g.key, g.readers) not in tried]
         if not more:
             break
-        tried.update(g.key for g in more)
+        tried.update((g.key, g.readers) for g in more)
         trial, kept = _tried(model, [*groups, *more])
         if trial is None or trial.rank >= decision.rank or peak_bytes(trial) > peak_bytes(decision):
             break

@@ -112,6 +112,19 @@ def test_a_clone_that_keeps_the_old_value_for_a_reader_goes_too() -> None:
     assert report.clones == []
 
 
+@pytest.mark.parametrize("stays", [False, True])
+def test_a_clone_behind_the_write_moves_and_then_its_reader(stays: bool) -> None:
+    graph = Written()
+    new, kept = graph.write(graph.x), graph.call(aten.clone.default, graph.x)
+    total = graph.unknown(kept) if stays else graph.call(aten.sum.default, kept)
+    graph.call(aten.copy_.default, graph.x, new)
+    gm = graph.builder.finished([total])
+    report = reinplace(rewritten := RandomGraph(gm, graph.builder.inputs, []).copy())
+    assert_equivalent(gm, rewritten, graph.builder.inputs)
+    assert report.clones == (["aten::clone.self"] if stays else [])
+    assert [b.node for b in outcome(report).moved] == [kept.name if stays else total.name]
+
+
 @pytest.mark.parametrize("small", [True, False])
 def test_a_small_clone_for_a_reader_that_stays_is_made_before_the_write(small: bool) -> None:
     """Inductor puts clones where they are used first."""
