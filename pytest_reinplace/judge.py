@@ -61,7 +61,9 @@ def _settled(outcome: Outcome, in_place: bool, before: Before) -> Outcome:
     if (
         outcome.moved
     ):  # our pass would read the old value first; for one that keeps the order it is still read
-        reason, hint = Reason.STILL_READ, Reason.STILL_READ.hint
+        reason = Reason.STILL_READ
+        # Where Inductor moved the reader behind the write, only this helps: the program reads first already.
+        hint = f"{reason.hint}, or {Reason.MISSED.hint}"
     else:
         reason, hint = _why(before.added.get(outcome.node, ()))
     return dataclasses.replace(

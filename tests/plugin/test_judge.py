@@ -105,6 +105,22 @@ def test_a_needless_clone_is_missed_and_a_needed_one_keeps_its_reason() -> None:
     assert outcomes[0].hint == Reason.MISSED.hint
     assert outcomes[0].blockers == ()
     assert outcomes[1].blockers
+    assert outcomes[1].hint == Reason.STILL_READ.hint  # our pass could not move the reader, either
+
+
+def test_the_hint_for_a_reader_that_could_move_names_the_pass_that_moves_it() -> None:
+    def read_first(x, value):
+        y = x * 2
+        old = y.sum()
+        return y.index_put((torch.tensor([0]),), value), old * 3
+
+    gm = functional_of(read_first, torch.ones(8), torch.ones(1))
+    (write,) = gm.graph.find_nodes(op="call_function", target=aten.index_put.default)
+    (read,) = gm.graph.find_nodes(op="call_function", target=aten.sum.default)
+    write.append(read)  # as Inductor does
+    (outcome,) = judged(gm, nothing).report.outcomes
+    assert outcome.reason is Reason.STILL_READ and [b.node for b in outcome.blockers] == [read.name]
+    assert outcome.hint == f"{Reason.STILL_READ.hint}, or {Reason.MISSED.hint}"
 
 
 def read_later(x, value):
