@@ -11,7 +11,7 @@ import collections
 import functools
 import itertools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -35,6 +35,10 @@ from .subgraph_call import Calls
 from .summary import Summaries
 
 _SYMBOLIC_MODULES = ("_operator", "math", "builtins", "torch", "torch.fx.experimental.symbolic_shapes")
+
+
+def _fakes(graph: Graph) -> Iterator[torch.Tensor]:
+    return (t for n in graph.nodes for t in tensors(n.meta.get("val")))
 
 
 class Model:
@@ -63,7 +67,7 @@ class Model:
         self.graph: Graph = graph
         self.setting: Setting = setting
         self.calls: Calls = calls or Calls(Summaries(lowered=options.lowered))
-        self.options, self.lowered = options, options.lowered
+        self.options: Options = options
         self.moved: dict[Node, tuple[Node, ...]] = {} if (order := setting.order) is None else order.moved
         self.unlocks: dict[tuple[Node, Any], tuple[Node, ...]] = {} if order is None else order.unlocks
         self.order: dict[Node, int] = {n: i for i, n in enumerate((order or graph).nodes)}
@@ -84,8 +88,7 @@ class Model:
         self.addressing: Addressing = Addressing(self.order)
         self._by_key: dict[int | str, Storage] = {}
         self._visitors: dict[int, Callable[[Model, Node], None]] = {}
-        fakes = (t for n in graph.nodes for t in tensors(n.meta.get("val")))
-        self.fake_mode: Any = _torch.fake_mode_of(itertools.islice(fakes, 1))
+        self.fake_mode: Any = _torch.fake_mode_of(itertools.islice(_fakes(graph), 1))
         self.geometry: Geometry = Geometry(getattr(self.fake_mode, "shape_env", None))
         self._visit_all()
         self.written_back: dict[int, int] = chain.written_back(self)
@@ -108,6 +111,11 @@ class Model:
         """Return where a node's tensor lives; ``None`` for what is no single tensor."""
         value = self.values.get(node) if isinstance(node, Node) else None
         return value if isinstance(value, Place) else None
+
+    @property
+    def lowered(self) -> bool:
+        """Whether Inductor will lower the graph."""
+        return self.options.lowered
 
     def at(self, storage: Storage, tensor: torch.Tensor) -> Place:
         """Return the place of a tensor inside a storage."""
