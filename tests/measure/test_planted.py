@@ -47,7 +47,8 @@ def planted(gm):
 
     if planting in ("peak", "runtime"):  # a product that is held while the result is made
         size = int(os.environ["PLANTED_SIZE"])
-        ones = call(torch.ops.aten.full.default, [size, size], 1.0, device=node.meta["val"].device)
+        like = dict(dtype=torch.float32, device=node.meta["val"].device)
+        ones = call(torch.ops.aten.full.default, [size, size], 1.0, **like)
         product = call(torch.ops.aten.mm.default, ones, ones)
         corner = call(torch.ops.aten.slice.Tensor, product, 0, 0, 1)
         corner = call(torch.ops.aten.slice.Tensor, corner, 1, 0, 1)
