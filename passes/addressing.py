@@ -59,18 +59,12 @@ class Addressing:
         viewed.update((n, _EXACT) for n in self.named if n.target is aten.copy.default)
         _spread(nodes, viewed, keeping, self.viewed)
         self.has_names: bool = bool(named)
-        lying = _untold(nodes) if named else ()
-        self._lying: frozenset[Node] = frozenset(n for n in lying if n in named or n in self.named)
+        untold = _untold(nodes) if named else ()
+        # What offsets name by strides that are not the real ones depends on what a copy keeps of these, so
+        # that nothing on the way may be another copy than it was.
+        self.lying: frozenset[Node] = frozenset(n for n in untold if n in named or n in self.named)
         self.has_dtype_views: bool = bool(viewed)
         self.has_beginnings: bool = self.has_names or _EXACT in asking.values()
-
-    def tells(self, node: Node) -> bool:
-        """Return whether offsets name what they seem to: in a node, or in its value.
-
-        They do not where fake strides are not the real ones. What they name then depends on what a copy keeps
-        of the strides, so that nothing on the way may be another copy than it was.
-        """
-        return node not in self._lying
 
     def names(self, node: Node) -> int:
         """Return the largest item of a node's value that is named by an offset into its storage."""
@@ -100,9 +94,14 @@ def _untold(nodes: list[Node]) -> set[Node]:
     """
     found: set[Node] = set()
     for node in nodes:
-        if _is_mistold(node) or (found and not found.isdisjoint(node.all_input_nodes)):
+        if _is_mistold(node) or (found and not found.isdisjoint(_laid_out_by(node))):
             found.add(node)
     return found
+
+
+def _laid_out_by(node: Node) -> Iterable[Any]:
+    """Return the operands that the strides of a call's results may go by."""
+    return node.kwargs.get("_all_bases", node.all_input_nodes)  # type: ignore[return-value]
 
 
 def _is_mistold(node: Node) -> bool:

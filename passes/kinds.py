@@ -56,7 +56,7 @@ def _settled(place: Place) -> Place:
 def visit_candidate(model: Model, node: Node) -> bool:
     """Add the candidate of a functional operator; returns whether ``node`` is of such a kind."""
     name = schema_of(node.target).name
-    if _is_aside(model, node):
+    if node in model.setting.aside:
         model.unsupported.append((node, ((name, "self"),), functional_op.copied_bytes(model, node)))
         return False
     if name in _INDEX_PUT:
@@ -162,12 +162,7 @@ def _auto_v2(model: Model, node: Node) -> None:
 
 def _is_unplaced(model: Model, node: Node) -> bool:
     """Return whether a wrapper is left alone: it binds data-dependent sizes, or it was set aside."""
-    return bool(node.meta.get("unbacked_bindings")) or _is_aside(model, node)
-
-
-def _is_aside(model: Model, node: Node) -> bool:
-    """Return whether a candidate was set aside, or makes what is named by offsets that lie."""
-    return node in model.setting.aside or not model.addressing.tells(node)
+    return bool(node.meta.get("unbacked_bindings")) or node in model.setting.aside
 
 
 def _triton(model: Model, node: Node) -> None:

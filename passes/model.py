@@ -65,7 +65,6 @@ class Model:
         calls: Calls | None = None,
     ) -> None:
         self.graph: Graph = graph
-        self.setting: Setting = setting
         self.calls: Calls = calls or Calls(Summaries(lowered=options.lowered))
         self.options: Options = options
         self.moved: dict[Node, tuple[Node, ...]] = {} if (order := setting.order) is None else order.moved
@@ -86,6 +85,7 @@ class Model:
         self.relaid: dict[Node, Any] = {}
         self.layouts: dict[Node, list[Any]] = {}  # all that were looked at, the one in ``relaid`` the last
         self.addressing: Addressing = Addressing(self.order)
+        self.setting: Setting = setting.leaving(self.addressing.lying)
         self._by_key: dict[int | str, Storage] = {}
         self._visitors: dict[int, Callable[[Model, Node], None]] = {}
         self.fake_mode: Any = _torch.fake_mode_of(itertools.islice(_fakes(graph), 1))

@@ -16,7 +16,8 @@ class Setting:
     """What is taken as given when a model is made.
 
     Args:
-        aside: wrappers and calls that stay functional: their clones could not be placed.
+        aside: wrappers and calls that stay functional: their clones could not be placed, or offsets name in
+            them what is not known.
         own_layout: operators whose results keep the strides they have as written: laid out like their
             operands they were refused.
         order: another order of the nodes to go by; the graph itself is not touched.
@@ -25,3 +26,7 @@ class Setting:
     aside: frozenset[Node] = frozenset()
     own_layout: frozenset[Node] = frozenset()
     order: Order | None = None
+
+    def leaving(self, nodes: frozenset[Node]) -> Setting:
+        """Return the setting in which these wrappers and calls stay functional, too."""
+        return dataclasses.replace(self, aside=self.aside | nodes) if nodes else self

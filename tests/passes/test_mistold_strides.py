@@ -10,6 +10,8 @@ from torch.fx import Node
 
 from pytest_reinplace.passes import Report, adversary, reinplace
 from pytest_reinplace.passes.graph_builder import GraphBuilder
+from pytest_reinplace.passes.strategies import random_graph
+from pytest_reinplace.passes.verdict import judged
 from pytest_reinplace.passes.verify import assert_equivalent
 
 from .trace import arange
@@ -75,3 +77,26 @@ def test_a_scatter_that_names_bytes_copies_what_it_writes_into(maker: str) -> No
     new = b.call(aten.as_strided_scatter.default, rows, source, [4], strides, 0)
     report = held(b, b.call(aten.slice_scatter.default, value, new, 0, 0, 3))
     assert ("aten::as_strided_scatter.self" in report.reinplaced) is (maker in TOLD)
+
+
+def test_what_is_only_read_may_have_any_strides() -> None:
+    b, value, _ = made("index_fill")
+    base = b.call(aten.mul.Tensor, b.placeholder(arange(6, 4)), 2)
+    view = b.call(aten.as_strided.default, base, [4], [1], 2)
+    new = b.v2(adversary.operator("mix"), {"x": (base, view)}, other=b.call(aten.select.int, value, 0, 0))[-1]
+    report = held(b, b.call(aten.neg.default, new))
+    assert "reinplace_adversary::mix.x" in report.reinplaced
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        980364,  # an offset named elements of other rows
+        2018015,  # a wrapper stayed as it was, on a clone where its offsets name nothing
+        2012129,  # and on a base that began elsewhere
+        2021136,
+    ],
+)
+def test_random_graphs_that_were_wrong_are_not(seed: int) -> None:
+    verdict = judged(random_graph(seed), optimum=False)
+    assert verdict.problem is None, verdict.message
