@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from . import marker, progress
-from .counts import counts_of
+from . import marker
 from .options import Settings
 
 if TYPE_CHECKING:
@@ -84,6 +83,7 @@ def begin(item: pytest.Item) -> Capture:
     """
     if _CAPTURE in item.stash:
         return item.stash[_CAPTURE]
+    from . import progress
     from .capture import Capture
     from .pass_under_test import PassError
 
@@ -137,6 +137,8 @@ def hand_on(item: pytest.Item) -> None:
 
 def attach(item: pytest.Item, graphs: Iterable[CapturedGraph]) -> None:
     """Put graphs on the report that pytest will make of a test: numbers and outcomes, pictures apart."""
+    from .counts import counts_of
+
     data = [graph.to_dict() for graph in graphs]
     for name, count in counts_of(data).items():
         item.user_properties.append((f"{PROPERTY}_{name}", count))

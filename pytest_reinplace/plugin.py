@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from . import hookspec, item_capture, launch, marker, options, progress, records, verification
+from . import hookspec, item_capture, marker, options
 from .fixtures import assert_clones, assert_reinplaced, reinplace
 from .item_capture import SETTINGS, settings_of
 
-if TYPE_CHECKING:
-    from .comparison import Comparison
-    from .stored import Stored
-
 __all__ = ["assert_clones", "assert_reinplaced", "reinplace"]
-
-_RECORDS = pytest.StashKey[records.Records]()
-_FAILURES = pytest.StashKey[list[str]]()
-_UPDATED = pytest.StashKey[list[str]]()
-_OLD: pytest.StashKey[Stored] = pytest.StashKey()
-_COMPARED: pytest.StashKey[Comparison] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -56,29 +46,20 @@ def pytest_configure(config: pytest.Config) -> None:
             find(settings.pass_name, config.rootpath)
         except PassError as error:
             raise pytest.UsageError(str(error)) from None
-    if hasattr(config, "workerinput") or launch.rank() != 0:
-        return
-    if settings.paths:
-        from .reports import target
+    if settings.collects:
+        from . import controller
 
-        target.prepare(settings.paths)
-    if settings.compare is not None:
-        from . import comparison_gate
-
-        config.stash[_OLD] = comparison_gate.prepare(settings.compare)
-    config.stash[_RECORDS] = records.Records()
-    config.pluginmanager.register(config.stash[_RECORDS], "reinplace-records")
+        controller.begin(config)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Take hold of the terminal while nothing captures what is written to it."""
-    if not settings_of(session.config).disable:
-        session.config.stash[progress.SESSION] = progress.of_session(session.config)
+    config = session.config
+    verbosity = config.get_verbosity(pytest.Config.VERBOSITY_TEST_CASES)
+    if verbosity >= 1 and not settings_of(config).disable:
+        from . import progress
 
-
-def pytest_enter_pdb(config: pytest.Config) -> None:
-    """Leave the terminal to the debugger."""
-    progress.of(config).silence()
+        progress.begin(config)
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -113,13 +94,23 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     try:
         result = yield
     except BaseException as error:
-        verification.note(item, error)
+        if item_capture.running(item) is not None:
+            from . import verification
+
+            verification.note(item, error)
         raise
     finally:
         item_capture.hand_on(item)
-    verification.fail_where_different(item)  # first: nothing outranks a miscompile
+    _fail_where_different(item)  # first: nothing outranks a miscompile
     item_capture.check_limits(item)
     return result
+
+
+def _fail_where_different(item: pytest.Item) -> None:
+    if item_capture.running(item) is not None:
+        from . import verification
+
+        verification.fail_where_different(item)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -127,7 +118,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
     """Stop capturing after the test's fixtures are torn down."""
     try:
         result = yield
-        verification.fail_where_different(item)
+        _fail_where_different(item)
         return result
     finally:
         item_capture.end(item)
@@ -145,69 +136,6 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Print the report, and which files could not be written after all."""
-    for failure in config.stash.get(_FAILURES, []):
-        terminalreporter.line(f"ERROR: {failure}", red=True)
-    if settings_of(config).verify and _RECORDS in config.stash:
-        verification.summarize(terminalreporter, config.stash[_RECORDS].sorted())
-    if settings_of(config).report and _RECORDS in config.stash:
-        from . import terminal
-        from .reports import files
-
-        terminal.summarize(terminalreporter, config.stash[_RECORDS].sorted())
-        for command in files.github_commands(config.stash[_RECORDS].sorted(), settings_of(config)):
-            terminalreporter.line(command)
-    if settings_of(config).measures and _RECORDS in config.stash:
-        from .measure import summary
-
-        updated = config.stash.get(_UPDATED, [])
-        summary.summarize(terminalreporter, config.stash[_RECORDS].sorted(), updated)
-    if _COMPARED in config.stash:
-        from . import comparison_gate
-
-        comparison_gate.summarize(terminalreporter, config.stash[_COMPARED])
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: Any) -> None:
-    """Note what a worker of pytest-xdist ran on; one that was killed says nothing."""
-    from . import device
-
-    device.take(node.config, node.gateway.id, getattr(node, "workeroutput", {}))
-
-
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Leave torch and the terminal as they were."""
+    """Leave torch as it was."""
     item_capture.end_interrupted(config)
-    progress.of(config).close()
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Write the files and compare with the old one, of what is known; workers of xdist do neither."""
-    config, settings = session.config, settings_of(session.config)
-    if hasattr(config, "workerinput") and settings.json is not None and not settings.disable:
-        from . import device
-
-        device.hand_on(config)
-    if _RECORDS not in config.stash or config.option.collectonly:
-        return
-    known = config.stash[_RECORDS].sorted()
-    if settings.paths:
-        from .reports import files
-
-        failures = config.stash[_FAILURES] = files.write_all(known, config)
-        if failures and session.exitstatus == pytest.ExitCode.OK:
-            session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
-    if settings.updates:
-        from .measure import update
-
-        updated = config.stash[_UPDATED] = update.recorded(known, config, settings)
-        if update.failed(updated) and session.exitstatus == pytest.ExitCode.OK:
-            session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
-    if _OLD in config.stash:
-        from . import comparison_gate
-
-        found = config.stash[_COMPARED] = comparison_gate.judge(config.stash[_OLD], known, settings)
-        if not found.passed and session.exitstatus in comparison_gate.MAY_FAIL:
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED

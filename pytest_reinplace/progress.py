@@ -15,15 +15,15 @@ import pytest
 # Seconds: most tests are done before anything is shown, and what is shown changes as a clock does.
 _PATIENCE, _BEAT = 1.0, 0.1
 
-SESSION = pytest.StashKey["Progress"]()
+_SESSION = pytest.StashKey["Progress"]()
 
 
 class Progress:
     """Shows how long a test has been compiling and how much of a measurement is done; takes it back after.
 
-    It is written to the terminal itself, behind what pytest wrote, and taken back by backspaces before the
-    block ends: what pytest prints next stands where it would have stood. A thread writes, and only inside
-    the blocks.
+    Where something is shown, it is a plugin of its own. It is written to the terminal itself, behind what
+    pytest wrote, and taken back by backspaces before the block ends: what pytest prints next stands where it
+    would have stood. A thread writes, and only inside the blocks.
 
     Args:
         stream: the terminal, out of the reach of pytest's capture; ``None``: nothing is ever shown.
@@ -83,12 +83,12 @@ class Progress:
         seconds = self._compiled + (time.monotonic() - self._since if self._since is not None else 0)
         return " · ".join(filter(None, (f"compile {seconds:.1f} s" if seconds else "", self._measured)))
 
-    def silence(self) -> None:
-        """Show nothing until the block ends, and leave the terminal alone: somebody else has it."""
+    def pytest_enter_pdb(self) -> None:
+        """Show nothing until the block ends, and leave the terminal to the debugger."""
         self._join()
         self._shown = 0
 
-    def close(self) -> None:
+    def pytest_unconfigure(self) -> None:
         """Give the terminal back; nothing is shown any more."""
         self._join()
         if self._stream is not None:
@@ -138,8 +138,8 @@ class Progress:
         self._shown = len(text)
 
 
-def of_session(config: pytest.Config) -> Progress:
-    """Return the progress of a session: silent but at ``-v``, on a terminal that nothing else writes to.
+def begin(config: pytest.Config) -> None:
+    """Begin the progress of a session: silent but at ``-v``, on a terminal that nothing else writes to.
 
     To be called while pytest captures nothing. A worker of pytest-xdist has no terminal, with ``-s`` the
     tests have it themselves, and with live logs the log does.
@@ -156,7 +156,7 @@ def of_session(config: pytest.Config) -> Progress:
         and os.environ.get("TERM") != "dumb"
     )
     if not shown:
-        return Progress()
+        return
     terminal = config.get_terminal_writer()
     # A file of our own: during a test pytest's goes where its capture wants it.
     stream = open(os.dup(sys.stdout.fileno()), "w", encoding=sys.stdout.encoding, errors="replace")  # noqa: SIM115
@@ -165,9 +165,10 @@ def of_session(config: pytest.Config) -> Progress:
         # Not pytest's idea of the width, which is 80 where the terminal has less than 40.
         return os.get_terminal_size(stream.fileno()).columns - terminal.width_of_current_line - 1
 
-    return Progress(stream, room)
+    config.stash[_SESSION] = Progress(stream, room)
+    config.pluginmanager.register(config.stash[_SESSION], "reinplace-progress")
 
 
 def of(config: pytest.Config) -> Progress:
     """Return the progress of the running session."""
-    return config.stash.get(SESSION, None) or Progress()
+    return config.stash.get(_SESSION, None) or Progress()
