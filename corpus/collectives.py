@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.distributed
@@ -23,12 +24,9 @@ def join(device: str) -> Callable[[], None] | None:
     launched = torch.distributed.is_torchelastic_launched()
     is_new = not torch.distributed.is_initialized()
     backends = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "cpu:gloo"
-    if is_new and launched:
-        torch.distributed.init_process_group(backends)
-        atexit.register(_leave)
-    elif is_new:
-        store = torch.distributed.HashStore()  # type: ignore[attr-defined]
-        torch.distributed.init_process_group(backends, store=store, rank=0, world_size=1)
+    if is_new:
+        alone: dict[str, Any] = {"store": torch.distributed.HashStore(), "rank": 0, "world_size": 1}  # type: ignore[attr-defined]
+        torch.distributed.init_process_group(backends, **({} if launched else alone))
         atexit.register(_leave)
     if torch.distributed.get_world_size() != 1 and not launched:
         raise RuntimeError(f"expected a process group of one process for {device}, found a larger one")

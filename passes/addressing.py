@@ -15,7 +15,7 @@ import torch
 from torch.fx import Node
 
 from . import scatter
-from .schema import is_operator, schema_of, tensors
+from .schema import MISTOLD, argument, is_operator, schema_of, tensors
 from .variant import in_place_form
 
 aten: Any = torch.ops.aten
@@ -32,8 +32,6 @@ _ASKING: dict[int, int] = {
     **dict.fromkeys(map(id, (aten.sym_stride.int, aten.sym_stride.default)), 1),
     **dict.fromkeys(map(id, (aten.stride.int, aten.stride.default)), 1),
 }
-# Of operands that are not contiguous they keep the order of dimensions; their fake tensors are contiguous.
-_MISTOLD = frozenset((aten.index_fill.int_Scalar, aten.index_fill.int_Tensor, aten.roll.default))
 _CANDIDATES = ("aten::index_put", "aten::_unsafe_index_put", "aten::clone", "aten::copy", "aten::_foreach_")
 
 
@@ -105,7 +103,11 @@ def _laid_out_by(node: Node) -> Iterable[Any]:
 
 
 def _is_mistold(node: Node) -> bool:
-    val = node.args[0].meta.get("val") if node.target in _MISTOLD else None  # type: ignore[union-attr]
+    if node.op != "call_function" or not is_operator(node.target):
+        return False
+    schema = schema_of(node.target)
+    operand = argument(node, schema.names[0]) if schema.name in MISTOLD else None
+    val = operand.meta.get("val") if isinstance(operand, Node) else None
     if not isinstance(val, torch.Tensor):
         return False
     static = all(isinstance(n, int) for n in (*val.shape, *val.stride()))  # asked of others, it adds a guard

@@ -124,7 +124,7 @@ def delay_buffers(graph: Graph) -> None:
     which functionalization puts them before what fills them is computed.
     """
     order = {node: i for i, node in enumerate(graph.nodes)}
-    for node in reversed(list(graph.nodes)):
+    for node in reversed(order):
         if node.target in _EMPTY and node.users:
             min(node.users, key=order.__getitem__).prepend(node)
 

@@ -12,6 +12,7 @@ from torch.fx import Node
 
 from .reason import Reason
 from .region import Region, Size
+from .schema import LISTS
 
 END = math.inf  # the time after the last node, when the caller looks
 
@@ -83,7 +84,7 @@ def reads_alike(a: torch.Tensor, b: torch.Tensor) -> bool:
 Value = Any  # a Place, None, or a list, tuple or dict of them: the shape of a node's value
 
 
-_LEAVES, _LISTS = (torch.Tensor, Place), (list, tuple)  # a union of types is made anew each time it is asked
+_LEAVES = (torch.Tensor, Place)  # a union of types is made anew each time it is asked
 
 
 def mapped(one: Callable[[Any], Place], value: Any) -> Value:
@@ -94,7 +95,7 @@ def mapped(one: Callable[[Any], Place], value: Any) -> Value:
         return one(value)
     if isinstance(value, dict):
         return {k: mapped(one, v) for k, v in value.items()}
-    if isinstance(value, _LISTS):
+    if isinstance(value, LISTS):
         return [mapped(one, v) for v in value]
     return None
 
@@ -109,7 +110,7 @@ def places(value: Value) -> Iterable[Place]:
 def _nested(value: Value) -> Iterator[Place]:
     if isinstance(value, dict):
         value = value.values()
-    elif not isinstance(value, _LISTS):
+    elif not isinstance(value, LISTS):
         return
     for item in value:
         yield from places(item)
@@ -123,7 +124,7 @@ def collect(values: dict[Node, Value], argument: Any, found: list[tuple[Node, Pl
             found.append((argument, value))
         else:
             found.extend([(argument, p) for p in places(value)])
-    elif isinstance(argument, _LISTS):
+    elif isinstance(argument, LISTS):
         for item in argument:
             if item is not None:
                 collect(values, item, found)

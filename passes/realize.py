@@ -33,11 +33,8 @@ def realize(graph: Graph) -> int:
     writes = _writes(graph, roots)
     if not writes:
         return 0
-    order = {node: i for i, node in enumerate(graph.nodes)}
-    times = {root: [order[n] for n in nodes] for root, nodes in writes.items()}
-    reads: dict[Node, frozenset[Node]] = {}
-    stored: dict[Node, bool] = {}
-    late = [node for node in order if _is_late(node, roots, reads, stored, times, order)]
+    found = _Late(graph, roots, writes)
+    late = [node for node in graph.nodes if found.includes(node)]
     emitter = Emitter(graph, _torch.fake_mode_of([node.meta["val"] for node in late[:1]]))
     for node in late:
         _store(emitter, node)
@@ -75,31 +72,38 @@ def _written(node: Node) -> list[Node]:
     return [v for v in flat if isinstance(v, Node)]
 
 
-def _is_late(
-    node: Node,
-    roots: dict[Node, Node],
-    reads: dict[Node, frozenset[Node]],
-    stored: dict[Node, bool],
-    times: dict[Node, list[int]],
-    order: dict[Node, int],
-) -> bool:
-    """Return whether a value is used after a buffer is written that it is computed from, and is not stored.
+class _Late:
+    """The values that are used after a buffer is written that they are computed from, and are not stored.
 
-    Notes in ``reads`` which written buffers a value is computed from, where it is not in memory.
+    Args:
+        graph: the graph.
+        roots: what every node is a view of.
+        writes: the kernels that write each buffer, in order.
     """
-    if roots[node] is not node or not _is_computed_where_used(node, stored):
-        return False
-    inputs = listed.inputs_of(node) if listed.maker(node) else node.all_input_nodes
-    sources = [roots.get(n, n) for n in inputs]
-    found = {r for source in sources for r in (source, *reads.get(source, ()))}
-    read = frozenset(r for r in found if r in times)
-    if not read or _is_stored_output(node):
-        return False
-    last = max((order[user] for user in _users(node)), default=0)
-    late = any(_first_after(times[root], order[node]) < last for root in read)
-    if not late:
-        reads[node] = read
-    return late
+
+    def __init__(self, graph: Graph, roots: dict[Node, Node], writes: dict[Node, list[Node]]) -> None:
+        self._order = {node: i for i, node in enumerate(graph.nodes)}
+        self._times = {root: [self._order[n] for n in nodes] for root, nodes in writes.items()}
+        self._roots = roots
+        # Which written buffers a value is computed from, where it is not in memory.
+        self._reads: dict[Node, frozenset[Node]] = {}
+        self._stored: dict[Node, bool] = {}
+
+    def includes(self, node: Node) -> bool:
+        """Return whether a value is one of them; asked in the order of the graph."""
+        if self._roots[node] is not node or not _is_computed_where_used(node, self._stored):
+            return False
+        inputs = listed.inputs_of(node) if listed.maker(node) else node.all_input_nodes
+        sources = [self._roots.get(n, n) for n in inputs]
+        found = {r for source in sources for r in (source, *self._reads.get(source, ()))}
+        read = frozenset(r for r in found if r in self._times)
+        if not read or _is_stored_output(node):
+            return False
+        last = max((self._order[user] for user in _users(node)), default=0)
+        late = any(_first_after(self._times[root], self._order[node]) < last for root in read)
+        if not late:
+            self._reads[node] = read
+        return late
 
 
 def _is_stored_output(node: Node) -> bool:

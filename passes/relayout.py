@@ -19,7 +19,7 @@ from .collectives import is_collective
 from .place import Place, Storage, Value, is_known, reads_alike
 from .reason import Reason
 from .region import Geometry, Region, Size, as_size
-from .schema import argument, is_operator, schema_of, tensors
+from .schema import MISTOLD, argument, is_operator, schema_of, tensors
 
 if TYPE_CHECKING:
     from .model import Model
@@ -37,10 +37,9 @@ _BY_STRIDES = frozenset(
         "_reshape_alias_copy",
     )
 )
-# Fake tensors do not tell what strides these give to operands that are not contiguous; the first only
-# where the operand has a dimension of one.
+# Fake tensors do not tell what strides these give to operands with a dimension of one.
 _ONE = frozenset({"aten::index", "aten::_unsafe_index"})
-_UNTOLD = _ONE | {"aten::index_fill", "aten::roll"}
+_UNTOLD = _ONE | MISTOLD
 _INT = frozenset({int})
 _FEW = 32  # elements that are looked at one by one
 _MOST_USERS = 64  # a result used more often than this keeps its own layout: the check stays linear

@@ -1,6 +1,7 @@
 """What an operator reads, writes and aliases, derived from its schema.
 
-Five tables below correct schemas that say less than the operator does; everything else is derived.
+Six tables below correct schemas and fake tensors that say less than the operator does, or other than it;
+everything else is derived.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from torch.fx import Node
 from . import _torch
 from .registry import Declaration, contracts, declaration_of
 
-_LISTS = (list, tuple)  # the union of the two would be made anew each time it is asked for
+LISTS = (list, tuple)  # the union of the two would be made anew each time it is asked for
 
 # Operators whose result shares the operand's storage although their schema does not say so:
 # `_unsafe_view` is a view in all but name, and `wait_tensor` hands on the buffer of its collective.
@@ -63,6 +64,10 @@ _LOWERED_VIEWS = frozenset(
         *("aten::unbind", "aten::chunk", "aten::diagonal", "_c10d_functional::wait_tensor"),
     }
 )
+
+
+# Of an operand that is not contiguous they keep the order of dimensions; their fake tensors are contiguous.
+MISTOLD = frozenset({"aten::index_fill", "aten::roll"})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -219,6 +224,6 @@ def tensors(value: Any) -> Iterator[torch.Tensor]:
     elif isinstance(value, dict):
         for item in value.values():
             yield from tensors(item)
-    elif isinstance(value, _LISTS):
+    elif isinstance(value, LISTS):
         for item in value:
             yield from tensors(item)

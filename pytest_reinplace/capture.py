@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import _torch, install, pass_under_test, triton_cpu
+from . import _torch, install, pass_under_test, traffic, triton_cpu
 from .captured import CapturedGraph
 from .graph_backend import compile_graph
 from .options import BACKENDS
@@ -46,6 +46,7 @@ class Capture:
         tolerance: how far what the fixtures call may be from eager; ``None``: it is not compared.
         forgets: whether compiled code is forgotten. What is compiled in captures that do not can be called
             side by side; each then has to be compiled under Inductor options of its own.
+        bounded: whether the bytes are counted that each graph has to move at least.
 
     Raises:
         pass_under_test.PassError: there is no such pass.
@@ -63,6 +64,7 @@ class Capture:
         verified: bool = False,
         tolerance: Tolerance | None = None,
         forgets: bool = True,
+        bounded: bool = False,
     ) -> None:
         if backend not in BACKENDS:
             raise ValueError(f"expected backend to be one of {', '.join(BACKENDS)}, got {backend!r}")
@@ -75,6 +77,7 @@ class Capture:
         self.tolerance = tolerance
         self.compared = 0
         self._forgets = forgets
+        self._bounded = bounded
         self._stack = contextlib.ExitStack()
         self._active = self._triton = False
         self._frames = threading.local()
@@ -227,16 +230,20 @@ class Capture:
         post_grad = self._post_grad.get(id(gm))
         frame = getattr(self._frames, "current", None) or _Frame(gm, "fw")
         if post_grad is None:
+            # An inner graph is counted where it is called: nobody knows how often it runs.
+            least_bytes = traffic.least(gm.graph) if self._bounded and not frame.inside(gm) else 0
             post_grad = self._post_grad[id(gm)] = PostGrad(
-                self.pass_under_test, gm, is_inference=frame.is_inference, pictured=self.pictured
+                self.pass_under_test,
+                gm,
+                is_inference=frame.is_inference,
+                pictured=self.pictured,
+                least_bytes=least_bytes,
             )
         result = post_grad.stage(name, run)
         if post_grad.is_done:
             del self._post_grad[id(gm)]
             found = post_grad.captured(frame.graph_id(gm))
             graph = dataclasses.replace(found, pass_name=self.pass_name, backend=self.backend)
-            if frame.inside(gm):  # counted where it is called: nobody knows how often it runs
-                graph = dataclasses.replace(graph, least_bytes=0)
             self.graphs.append(graph)
             if frame.watched is not None:
                 self._checks.append((graph, frame.watched))

@@ -58,9 +58,8 @@ def _settled(outcome: Outcome, in_place: bool, before: Before) -> Outcome:
     if in_place:
         return dataclasses.replace(outcome, reinplaced=True, reason=None, blockers=(), hint="")
     blockers = outcome.moved
-    if (
-        outcome.moved
-    ):  # our pass would read the old value first; for one that keeps the order it is still read
+    if outcome.moved:
+        # Our pass would read the old value first; for one that keeps the order it is still read.
         reason = Reason.STILL_READ
         # Where Inductor moved the reader behind the write, only this helps: the program reads first already.
         hint = f"{reason.hint}, or {Reason.MISSED.hint}"

@@ -24,4 +24,4 @@ def local_rank() -> int:
 
 
 def _is_torchrun() -> bool:
-    return "TORCHELASTIC_RUN_ID" in os.environ
+    return {"TORCHELASTIC_RUN_ID", "WORLD_SIZE", "RANK", "LOCAL_RANK"} <= os.environ.keys()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any
 
+from . import _torch
+
 if TYPE_CHECKING:
     from torch.fx import Node
 
@@ -20,6 +22,25 @@ def is_node(value: Any) -> bool:
     from torch.fx import Node
 
     return isinstance(value, Node)
+
+
+def is_tensor(value: Any) -> bool:
+    """Return whether a value is a node that stands for a tensor."""
+    import torch
+
+    return is_node(value) and isinstance(value.meta.get("val"), torch.Tensor)
+
+
+def nbytes(value: Any) -> int:
+    """Return the bytes of a tensor, of hinted sizes, repeated ones once; 0 for anything else."""
+    if not is_tensor(value):
+        return 0
+    val = value.meta["val"]
+    count: int = val.element_size()
+    for size, stride in zip(val.shape, val.stride(), strict=True):
+        if stride != 0:  # an expanded dimension holds one element
+            count *= _torch.size_hint(size)
+    return count
 
 
 def name_of(target: Any) -> str:

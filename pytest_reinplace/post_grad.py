@@ -7,7 +7,6 @@ import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from . import traffic
 from .before import Before
 from .captured import CapturedGraph
 from .install import CHUNKING
@@ -34,10 +33,17 @@ class PostGrad:
         gm: the graph, in Inductor's hands.
         is_inference: whether it is one without a backward.
         pictured: whether it is drawn for a page.
+        least_bytes: what it has to move at least, if that is known.
     """
 
     def __init__(
-        self, under_test: PassUnderTest, gm: GraphModule, *, is_inference: bool = True, pictured: bool = False
+        self,
+        under_test: PassUnderTest,
+        gm: GraphModule,
+        *,
+        is_inference: bool = True,
+        pictured: bool = False,
+        least_bytes: int = 0,
     ) -> None:
         self.is_done: bool = False
         self._pictured = pictured
@@ -51,9 +57,7 @@ class PostGrad:
         self._own: Report | None = None
         self._judgement: Judgement | None = None
         self._text = self._after = ""
-        self._least = 0
-        with contextlib.suppress(Exception):  # as in _draw
-            self._least = traffic.least(gm.graph)
+        self._least_bytes = least_bytes
 
     def stage(self, name: str, run: Callable[[], Any]) -> Any:
         """Carry out one stage and note what it tells."""
@@ -81,7 +85,7 @@ class PostGrad:
             after=self._after,
             picture=self._picture,
             offered=self._before.offered if self._before else len(judgement.report.outcomes),
-            least_bytes=self._least,
+            least_bytes=self._least_bytes,
         )
 
     def _users_pass(self, run: Callable[[], Any]) -> Any:

@@ -12,7 +12,7 @@ import operator
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from . import _torch, operators
+from . import operators
 from .operators import WRAPPERS, maker_of, op_of, root_of, slot_of
 
 if TYPE_CHECKING:
@@ -155,10 +155,9 @@ class Lifetimes:
             return
         root = self._nodes[key[0]]
         # What views of a result are is found at the result: its buffer is there before they are.
-        size = _nbytes(value.meta.get("val"))
-        if size is not None:
+        if operators.is_tensor(value):
             is_input = root.op in ("placeholder", "get_attr")
-            self._buffers[key] = Buffer(self._positions[key[0]], position, size, is_input)
+            self._buffers[key] = Buffer(self._positions[key[0]], position, operators.nbytes(value), is_input)
 
     def _key(self, value: Any) -> Key | None:
         """Return the buffer that a value lies in when nothing is in place, ``None`` for other arguments."""
@@ -179,18 +178,6 @@ def _home(key: Key, homes: Mapping[Key, Key]) -> Key:
     while key in homes:
         key = homes[key]
     return key
-
-
-def _nbytes(value: Any) -> int | None:
-    """Return the bytes of a fake tensor, of hinted sizes when symbolic; ``None`` for anything else."""
-    import torch
-
-    if not isinstance(value, torch.Tensor):
-        return None
-    count = value.element_size()
-    for size in value.shape:
-        count *= _torch.size_hint(size)
-    return count
 
 
 def _sampled(curve: list[int], step: int) -> tuple[int, ...]:

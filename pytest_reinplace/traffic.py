@@ -11,15 +11,14 @@ import dataclasses
 import math
 from typing import TYPE_CHECKING, Any
 
-from . import _torch
 from .operators import (
     COPY,
     SCATTERS,
     WRAPPERS,
     argument,
     family,
-    is_node,
     maker_of,
+    nbytes,
     op_of,
     operand,
     root_of,
@@ -188,17 +187,3 @@ def _gives_tensors(node: Node) -> bool:
 
     value = node.meta.get("val")
     return isinstance(value, torch.Tensor | list | tuple | dict) or value is None
-
-
-def nbytes(value: Any) -> int:
-    """Return the bytes of a tensor, repeated ones once; 0 for anything else."""
-    import torch
-
-    val = value.meta.get("val") if is_node(value) else None
-    if not isinstance(val, torch.Tensor):
-        return 0
-    count = val.element_size()
-    for size, stride in zip(val.shape, val.stride(), strict=True):
-        if stride != 0:  # an expanded dimension holds one element
-            count *= _torch.size_hint(size)
-    return count

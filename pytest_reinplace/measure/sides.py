@@ -173,7 +173,13 @@ class _Bench:
         entry, program = self._entry, self._pair.program
         self._state.restore()
         capturing = Capture(
-            name, self._backend, progress=self._progress, pictured=pictured, verified=verified, forgets=False
+            name,
+            self._backend,
+            progress=self._progress,
+            pictured=pictured,
+            verified=verified,
+            forgets=False,
+            bounded=True,
         )
         with configured(entry), capturing as capture, _torch.counting_moved_bytes() as moved:
             fast = call.compiled(

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from torch import distributed
 
+from pytest_reinplace import launch
 from pytest_reinplace.measure import group
 
 BUILDERS = """
@@ -90,3 +91,9 @@ def test_two_processes_measure_a_collective_together(tmp_path: Path) -> None:
     assert found.name.endswith("-x2-graph.yaml")
     assert list(yaml.safe_load(found.read_text())["entries"]) == ["summed"]
     assert (tmp_path / "a.json").exists()
+
+
+def test_a_launch_that_does_not_number_its_processes_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    assert (launch.processes(), launch.rank(), launch.local_rank()) == (1, 0, 0)

@@ -172,12 +172,18 @@ def test_of_a_view_with_another_views_fake_value_nothing_is_known(is_stale: bool
     assert (report.clone_bytes >= BYTES) is is_stale
 
 
+def taken_out(b: GraphBuilder, written: int) -> tuple[Node, Node, Node, Node]:
+    """Return two inputs, one of so many rows to write with, and a copy of two rows of the first."""
+    x, y = b.placeholder(arange(6, 2)), b.placeholder(arange(4, 2) + 50)
+    w = b.placeholder(arange(written, 2) + 90)
+    rows = b.call(aten.slice.Tensor, x, 0, 2, 4)
+    return x, y, w, b.call(aten.slice.Tensor, b.call(aten.cat.default, [rows, y]), 0, 0, 2)
+
+
 @pytest.mark.parametrize("before", [True, False])
 def test_an_input_is_another_after_a_real_write(before: bool) -> None:
     b = GraphBuilder()
-    x, y, w = b.placeholder(arange(6, 2)), b.placeholder(arange(4, 2) + 50), b.placeholder(arange(6, 2) + 90)
-    rows = b.call(aten.slice.Tensor, x, 0, 2, 4)
-    old = b.call(aten.slice.Tensor, b.call(aten.cat.default, [rows, y]), 0, 0, 2)
+    x, _, w, old = taken_out(b, 6)
     if before:
         b.call(aten.copy_.default, x, w)
     new = b.call(aten.slice_scatter.default, x, old, 0, 2, 4)
@@ -219,9 +225,7 @@ def test_a_reader_of_what_is_stored_twice_sees_no_difference() -> None:
 def test_what_is_read_of_an_input_after_a_real_write_is_what_was_written(before: bool) -> None:
     """The write covers some of the bytes only, so that the others are still those that were there."""
     b = GraphBuilder()
-    x, y, w = b.placeholder(arange(6, 2)), b.placeholder(arange(4, 2) + 50), b.placeholder(arange(1, 2) + 90)
-    rows = b.call(aten.slice.Tensor, x, 0, 2, 4)
-    old = b.call(aten.slice.Tensor, b.call(aten.cat.default, [rows, y]), 0, 0, 2)
+    x, y, w, old = taken_out(b, 1)
     cache = b.call(aten.slice_scatter.default, x, b.call(aten.slice.Tensor, y, 0, 0, 1), 0, 3, 4)
     new = b.call(aten.slice_scatter.default, cache, old, 0, 2, 4)
     if before:

@@ -141,9 +141,24 @@ def test_a_subgraph_counts_where_it_is_called() -> None:
     def program(x: torch.Tensor) -> torch.Tensor:
         return torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,))
 
-    with Capture("exact", "graph") as capture:
+    with Capture("exact", "graph", bounded=True) as capture:
         torch.compile(program, fullgraph=True)(X)
     inner = [graph for graph in capture.graphs if graph.id.count(" ") > 1]
     assert inner
     assert [graph.least_bytes for graph in inner] == [0] * len(inner)
     assert sum(graph.least_bytes for graph in capture.graphs) == 32 + 32
+
+
+def test_the_least_bytes_are_counted_where_they_are_asked_for() -> None:
+    with Capture("exact", "graph") as capture:
+        torch.compile(torch.sin)(X)
+    assert [graph.least_bytes for graph in capture.graphs] == [0]
+
+
+def test_what_cannot_be_counted_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def least(graph: torch.fx.Graph) -> int:
+        raise ArithmeticError("no size")
+
+    monkeypatch.setattr(traffic, "least", least)
+    with Capture("exact", "graph", bounded=True), pytest.raises(Exception, match="no size"):
+        torch.compile(torch.sin)(X)
