@@ -211,6 +211,8 @@ def _agrees(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
         return _agrees_as_view(model, user, laid, new, source)
     if any(_torch.storage_key(t) in _keys(user) for t in old):
         return False  # its schema hides that it aliases, and nobody would look at what uses it
+    if model.addressing.has_dtype_views and any(map(_has_one, old)):
+        return False  # of dimensions of one fake tensors tell other strides than real ones: a view would fail
     both = enumerate(zip(new, old, strict=True))
     if all(_is_unused(user, i) or (_same_strides(model, *p) and _same_units(model, *p)) for i, p in both):
         return True
@@ -245,8 +247,12 @@ def _is_untold(user: Node) -> bool:
     operand = argument(user, schema_of(user.target).names[0]) if name in _UNTOLD else None
     if not isinstance(operand, Node):
         return False
-    sizes = Region.of(operand.meta["val"]).sizes
-    return name not in _ONE or not all(isinstance(n, int) and n != 1 for n in sizes)
+    return name not in _ONE or _has_one(operand.meta["val"])
+
+
+def _has_one(value: torch.Tensor) -> bool:
+    """Return whether a tensor has a dimension of one, or one that may be."""
+    return not all(isinstance(n, int) and n != 1 for n in Region.of(value).sizes)
 
 
 def _names_the_same(user: Node, laid: dict[Node, Any]) -> bool:

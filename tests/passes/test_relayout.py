@@ -424,3 +424,17 @@ def test_so_does_an_operator_of_a_user_those_of_dimensions_of_one_too(use: str, 
         given = b.call(aten.slice.Tensor, b.call(aten.select.int, new, 1, 2), 0, 3, 4)
     report, _ = held(b, [b.call(torch.ops.reinplace_relayout.told.default, given)])
     assert ("aten::index_put.self" in report.reinplaced) is in_place
+
+
+@pytest.mark.parametrize("is_viewed", [True, False])
+def test_a_copy_of_one_element_keeps_strides_that_a_view_of_another_dtype_refuses(is_viewed: bool) -> None:
+    """Its fake tensor is contiguous: it does not tell."""
+
+    def program(x: Tensor, rows: Tensor) -> Tensor:
+        new = aten.index_put.default(x, [rows], x[1:3] * 2)
+        x.copy_(new)
+        first = aten.clone.default(new[:1].view(1))
+        return (first.view(torch.int32) if is_viewed else first) + 1
+
+    report, _ = rewritten(program, columns()[:, 0], ROWS)
+    assert ("aten::index_put.self" in report.reinplaced) is not is_viewed
