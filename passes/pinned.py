@@ -79,10 +79,20 @@ def _pinned(model: Model) -> Iterator[tuple[Node, Place]]:
         if _keeps_offset(node):
             yield from model.operands((node.args, node.kwargs))
     for call in hop.calls(model.graph):
-        # A result may begin where an operand does; what is made inside may come to lie in an operand's bytes.
-        bodies = (*call.bodies, *call.tests)
-        if model.addressing.has_beginnings or any(names_offsets(body.module.graph) for body in bodies):
+        if _pins(model, call):
             yield from model.operands((call.node.args, call.node.kwargs))
+
+
+def pins(model: Model, node: Node) -> bool:
+    """Return whether a node calls subgraphs whose operands must begin where the graph says."""
+    call = hop.call_of(node)
+    return call is not None and _pins(model, call)
+
+
+def _pins(model: Model, call: hop.Call) -> bool:
+    # A result may begin where an operand does; what is made inside may come to lie in an operand's bytes.
+    bodies = (*call.bodies, *call.tests)
+    return model.addressing.has_beginnings or any(names_offsets(body.module.graph) for body in bodies)
 
 
 def _keeps_offset(node: Node) -> bool:

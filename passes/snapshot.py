@@ -14,6 +14,7 @@ from torch.fx import Node
 from torch.fx.node import map_arg
 
 from .candidate import Candidate, Kind
+from .pinned import pins
 from .place import Place, Read
 from .region import as_size
 from .relayout import is_multiple
@@ -103,6 +104,8 @@ def _operands(decision: Decision, at: Node, read: Read) -> list[Node]:
         return []  # a view that is made later
     if is_absolute(read.node) and not _located(read.node).isdisjoint(found):
         return []  # it names bytes by offsets, and a copy begins elsewhere
+    if as_size(read.place.value.storage_offset()) != 0 and pins(model, read.node):
+        return []  # its results may begin where its operand does, and a copy begins at offset 0
     return found
 
 
