@@ -62,6 +62,9 @@ class Addressing:
         # that nothing on the way may be another copy than it was.
         self.lying: frozenset[Node] = frozenset(n for n in untold if n in named or n in self.named)
         self.has_dtype_views: bool = bool(viewed)
+        # What all strides must be multiples of, also those of dimensions of one: larger items that are made.
+        units = [_EXACT if n in asking else item for n, item in viewed.items() if n in asking or _enlarges(n)]
+        self.unit: int = max(units, default=0)
         self.has_beginnings: bool = self.has_names or _EXACT in asking.values()
 
     def names(self, node: Node) -> int:
@@ -78,6 +81,11 @@ class Addressing:
         It is 1 where only strides are asked for, and larger than any offset where the offset is.
         """
         return self.viewed.get(node, 0)
+
+
+def _enlarges(node: Node) -> bool:
+    """Return whether a view of another dtype has larger items: all strides must be multiples of them."""
+    return node.target is aten.view.dtype and _itemsize(node) > _itemsize(node.all_input_nodes[0])
 
 
 def _addressing() -> set[int]:

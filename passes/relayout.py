@@ -209,10 +209,8 @@ def _agrees(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
         return False
     if schema.view:
         return _agrees_as_view(model, user, laid, new, source)
-    if any(_torch.storage_key(t) in _keys(user) for t in old):
-        return False  # its schema hides that it aliases, and nobody would look at what uses it
-    if model.addressing.has_dtype_views and any(map(_has_one, old)):
-        return False  # of dimensions of one fake tensors tell other strides than real ones: a view would fail
+    if any(_torch.storage_key(t) in _keys(user) or _asked_for_units(model, t) for t in old):
+        return False  # it may alias, though its schema hides that, and nobody would look at what uses it
     both = enumerate(zip(new, old, strict=True))
     if all(_is_unused(user, i) or (_same_strides(model, *p) and _same_units(model, *p)) for i, p in both):
         return True
@@ -248,6 +246,21 @@ def _is_untold(user: Node) -> bool:
     if not isinstance(operand, Node):
         return False
     return name not in _ONE or _has_one(operand.meta["val"])
+
+
+def _asked_for_units(model: Model, value: torch.Tensor) -> bool:
+    """Return whether a view may go by the stride of a dimension of one, which fake tensors do not tell.
+
+    One with smaller items needs a stride of 1 in the last dimension, and the graph as written works. One
+    with larger items needs strides that are whole items.
+    """
+    if not model.addressing.has_dtype_views:
+        return False
+    strides = zip(value.shape, value.stride(), strict=True)
+    found = [stride for size, stride in strides if not isinstance(size, int) or size == 1]
+    if model.addressing.unit > value.element_size():
+        return bool(found)
+    return not all(isinstance(n, int) and n != 1 for n in found)
 
 
 def _has_one(value: torch.Tensor) -> bool:
