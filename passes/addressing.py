@@ -119,7 +119,13 @@ def _is_mistold(node: Node) -> bool:
     if not isinstance(val, torch.Tensor):
         return False
     static = all(isinstance(n, int) for n in (*val.shape, *val.stride()))  # asked of others, it adds a guard
-    return not (static and val.is_contiguous())
+    return not static or _laid(val, MISTOLD[schema.name]) != node.meta["val"].stride()
+
+
+def _laid(operand: torch.Tensor, memory_format: torch.memory_format) -> tuple[int, ...]:
+    """Return the strides of a copy in a memory format, as torch's own kernel lays it out."""
+    like = torch.empty_strided(operand.shape, operand.stride(), device="meta")
+    return like.clone(memory_format=memory_format).stride()
 
 
 def goes_by_beginning(node: Node) -> bool:

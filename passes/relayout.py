@@ -39,7 +39,7 @@ _BY_STRIDES = frozenset(
 )
 # Fake tensors do not tell what strides these give to operands with a dimension of one.
 _ONE = frozenset({"aten::index", "aten::_unsafe_index"})
-_UNTOLD = _ONE | MISTOLD
+_UNTOLD = _ONE | MISTOLD.keys()
 _INT = frozenset({int})
 _FEW = 32  # elements that are looked at one by one
 _MOST_USERS = 64  # a result used more often than this keeps its own layout: the check stays linear

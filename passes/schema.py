@@ -66,8 +66,8 @@ _LOWERED_VIEWS = frozenset(
 )
 
 
-# Of an operand that is not contiguous they keep the order of dimensions; their fake tensors are contiguous.
-MISTOLD = frozenset({"aten::index_fill", "aten::roll"})
+# What their results' layout is, whatever their fake tensors say of an operand that is not contiguous.
+MISTOLD = {"aten::index_fill": torch.preserve_format, "aten::roll": torch.contiguous_format}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

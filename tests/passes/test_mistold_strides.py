@@ -25,18 +25,23 @@ MAKERS: dict[str, Callable[[GraphBuilder, Node], Node]] = {
 }
 
 
-TOLD = ("mul", "contiguous roll")
+# Of a dense operand index_fill keeps the strides, and says so; roll is contiguous, and says so.
+TOLD = ("mul", "roll", "contiguous roll", "dense index_fill")
+ALL = [*MAKERS, *TOLD[2:]]
 
 
 def made(maker: str) -> tuple[GraphBuilder, Node, Node]:
     """Return a value, of a transposed part of an input, and rows of it."""
     b = GraphBuilder()
     given = b.placeholder(arange(8, 8)[:4, :6])
-    if maker.startswith("contiguous"):
+    how, _, name = maker.rpartition(" ")
+    if how == "contiguous":
         operand = b.placeholder(arange(6, 4))
+    elif how == "dense":
+        operand = b.call(aten.permute.default, b.placeholder(arange(4, 6)), [1, 0])
     else:
         operand = b.call(aten.permute.default, given, [1, 0])
-    value = MAKERS[maker.removeprefix("contiguous ")](b, operand)
+    value = MAKERS[maker if maker in MAKERS else name](b, operand)
     return b, value, b.item(b.call(aten.split.Tensor, value, 3, 0), 0)
 
 
@@ -50,7 +55,7 @@ def held(b: GraphBuilder, *outputs: Node) -> Report:
     return report
 
 
-@pytest.mark.parametrize("maker", [*MAKERS, "contiguous roll"])
+@pytest.mark.parametrize("maker", ALL)
 def test_a_wrapper_that_names_bytes_is_left_as_it_is(maker: str) -> None:
     b, value, rows = made(maker)
     # Of the fake strides these are elements of the rows; of the real ones, one of another row.
@@ -60,7 +65,7 @@ def test_a_wrapper_that_names_bytes_is_left_as_it_is(maker: str) -> None:
     assert ("reinplace_adversary::bump.x" in report.reinplaced) is (maker in TOLD)
 
 
-@pytest.mark.parametrize("maker", [*MAKERS, "contiguous roll"])
+@pytest.mark.parametrize("maker", ALL)
 def test_rows_that_are_named_in_a_clone_keep_the_clone(maker: str) -> None:
     b, value, rows = made(maker)
     new = b.call(aten.clone.default, rows)
@@ -69,7 +74,7 @@ def test_rows_that_are_named_in_a_clone_keep_the_clone(maker: str) -> None:
     assert ("aten::clone.self" in report.clones) is (maker not in TOLD)
 
 
-@pytest.mark.parametrize("maker", [*MAKERS, "contiguous roll"])
+@pytest.mark.parametrize("maker", ALL)
 def test_a_scatter_that_names_bytes_copies_what_it_writes_into(maker: str) -> None:
     b, value, rows = made(maker)
     source = b.placeholder(arange(4))
