@@ -15,7 +15,7 @@ import torch
 from torch.fx import Node
 
 from . import scatter
-from .schema import MISTOLD, argument, is_operator, schema_of, tensors
+from .schema import is_mistold, is_operator, schema_of, tensors
 from .variant import in_place_form
 
 aten: Any = torch.ops.aten
@@ -85,7 +85,8 @@ class Addressing:
 
 def _enlarges(node: Node) -> bool:
     """Return whether a view of another dtype has larger items: all strides must be multiples of them."""
-    return node.target is aten.view.dtype and _itemsize(node) > _itemsize(node.all_input_nodes[0])
+    operands = node.all_input_nodes if node.target is aten.view.dtype else ()
+    return any(_itemsize(node) > _itemsize(operand) for operand in operands)
 
 
 def _addressing() -> set[int]:
@@ -100,7 +101,7 @@ def _untold(nodes: list[Node]) -> set[Node]:
     """
     found: set[Node] = set()
     for node in nodes:
-        if _is_mistold(node) or (found and not found.isdisjoint(_laid_out_by(node))):
+        if is_mistold(node) or (found and not found.isdisjoint(_laid_out_by(node))):
             found.add(node)
     return found
 
@@ -108,24 +109,6 @@ def _untold(nodes: list[Node]) -> set[Node]:
 def _laid_out_by(node: Node) -> Iterable[Any]:
     """Return the operands that the strides of a call's results may go by."""
     return node.kwargs.get("_all_bases", node.all_input_nodes)  # type: ignore[return-value]
-
-
-def _is_mistold(node: Node) -> bool:
-    if node.op != "call_function" or not is_operator(node.target):
-        return False
-    schema = schema_of(node.target)
-    operand = argument(node, schema.names[0]) if schema.name in MISTOLD else None
-    val = operand.meta.get("val") if isinstance(operand, Node) else None
-    if not isinstance(val, torch.Tensor):
-        return False
-    static = all(isinstance(n, int) for n in (*val.shape, *val.stride()))  # asked of others, it adds a guard
-    return not static or _laid(val, MISTOLD[schema.name]) != node.meta["val"].stride()
-
-
-def _laid(operand: torch.Tensor, memory_format: torch.memory_format) -> tuple[int, ...]:
-    """Return the strides of a copy in a memory format, as torch's own kernel lays it out."""
-    like = torch.empty_strided(operand.shape, operand.stride(), device="meta")
-    return like.clone(memory_format=memory_format).stride()
 
 
 def goes_by_beginning(node: Node) -> bool:

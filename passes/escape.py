@@ -43,12 +43,13 @@ class Escapes:
         for root, classes in self._leaves.items():
             kept = root if root.is_input else max(classes, key=lambda s: self._size(classes[s]))
             way = self._way(kept)
+            cheapest = self._cheapest_below(way)
             mine: dict[Node, int] = {}
             cuts: set[int] = set()
             for storage in classes:
                 if storage is kept:
                     continue
-                edge = self._cut(way, storage)
+                edge = self._cut(way, cheapest, storage)
                 node = self._cheaper_clone(classes[storage], edge)
                 if node is None:
                     cuts.add(edge.index)
@@ -62,28 +63,37 @@ class Escapes:
     def _size(self, leaves: dict[Node, Place]) -> int:
         return max(self._decision.model.nbytes(place.region) for place in leaves.values())
 
-    def _cut(self, way: dict[Storage, int], storage: Storage) -> Candidate:
+    def _cut(self, way: dict[Storage, int], cheapest: list[Candidate | None], storage: Storage) -> Candidate:
         """Return the candidate to refuse to part ``storage`` and what is kept: the cheapest between them.
 
         Args:
             way: the storages from what is kept to the root of the buffer, numbered.
+            cheapest: for each of them the cheapest candidate between it and what is kept.
             storage: another one in the buffer.
         """
         edges = self._decision.edge
-        if storage in way:  # what is kept was made from it
-            between = [edges[s] for s, number in way.items() if number < way[storage]]
-            return min(between, key=lambda edge: edge.nbytes)
         mine: list[Storage] = []
         while storage not in way and storage not in self._cheapest:
             mine.append(storage)
             storage = edges[storage].operand.storage
-        best = self._cheapest.get(storage)
+        best = cheapest[way[storage]] if storage in way else self._cheapest[storage]
         for member in reversed(mine):
             edge = edges[member]
             best = edge if best is None or edge.nbytes <= best.nbytes else best
             self._cheapest[member] = best
         assert best is not None
         return best
+
+    def _cheapest_below(self, way: dict[Storage, int]) -> list[Candidate | None]:
+        """Return for each storage on a way the cheapest candidate between it and the way's beginning."""
+        found: list[Candidate | None] = []
+        best: Candidate | None = None
+        for storage in way:
+            found.append(best)
+            edge = self._decision.edge.get(storage)
+            if edge is not None and (best is None or edge.nbytes < best.nbytes):
+                best = edge
+        return found
 
     def _way(self, storage: Storage) -> dict[Storage, int]:
         """Return the storages from one to the root of its buffer, numbered."""

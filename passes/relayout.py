@@ -19,7 +19,7 @@ from .collectives import is_collective
 from .place import Place, Storage, Value, is_known, reads_alike
 from .reason import Reason
 from .region import Geometry, Region, Size, as_size
-from .schema import MISTOLD, argument, is_operator, schema_of, tensors
+from .schema import MISTOLD, argument, is_mistold, is_operator, schema_of, tensors
 
 if TYPE_CHECKING:
     from .model import Model
@@ -38,8 +38,7 @@ _BY_STRIDES = frozenset(
     )
 )
 # Fake tensors do not tell what strides these give to operands with a dimension of one.
-_ONE = frozenset({"aten::index", "aten::_unsafe_index"})
-_UNTOLD = _ONE | MISTOLD.keys()
+_UNTOLD = frozenset({"aten::index", "aten::_unsafe_index"})
 _INT = frozenset({int})
 _FEW = 32  # elements that are looked at one by one
 _MOST_USERS = 64  # a result used more often than this keeps its own layout: the check stays linear
@@ -188,8 +187,9 @@ def _agrees(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
     schema = schema_of(user.target)
     if user.target is torch.ops.aten.copy_.default:
         return True  # it copies into an input, whatever the strides of its source
-    if schema.mutable or _is_untold(user):
-        return False
+    told = not (schema.mutable or _is_untold(model, user, laid))
+    if not told or schema.name in MISTOLD:
+        return told  # such a result has the strides that it had
     if not schema.name.startswith(("aten::", "prims::")):
         return _is_kernel(user) and all(_is_told_nothing(model, user, n, laid[n]) for n in _laid(user, laid))
     if schema.name in _BY_STRIDES:
@@ -239,13 +239,17 @@ def _is_unused(user: Node, item: int) -> bool:
     return all(u.target is operator.getitem and u.args[1] not in names for u in user.users)
 
 
-def _is_untold(user: Node) -> bool:
+def _is_untold(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
     """Return whether fake tensors cannot tell the strides of what a user makes of another layout."""
-    name = schema_of(user.target).name
-    operand = argument(user, schema_of(user.target).names[0]) if name in _UNTOLD else None
+    schema = schema_of(user.target)
+    operand = argument(user, schema.names[0]) if schema.names else None
     if not isinstance(operand, Node):
         return False
-    return name not in _ONE or _has_one(operand.meta["val"])
+    if schema.name in _UNTOLD:
+        return _has_one(operand.meta["val"])
+    return any(
+        is_mistold(user, value) for value in (None, *model.layouts.get(operand, ()), laid.get(operand))
+    )
 
 
 def _asked_for_units(model: Model, value: torch.Tensor) -> bool:

@@ -109,6 +109,34 @@ class OpSchema:
     hides_accesses: bool = False
 
 
+def is_mistold(node: Node, operand: torch.Tensor | None = None) -> bool:
+    """Return whether a call's result may have other strides than its fake tensor says.
+
+    Args:
+        node: the call.
+        operand: its first operand, laid out as it will be; as it is written by default.
+    """
+    if node.op != "call_function" or not is_operator(node.target):
+        return False
+    schema = schema_of(node.target)
+    memory_format = MISTOLD.get(schema.name)
+    if memory_format is None:
+        return False
+    first: Any = argument(node, schema.names[0])
+    value = first.meta.get("val") if operand is None and isinstance(first, Node) else operand
+    result = node.meta.get("val")
+    if not isinstance(value, torch.Tensor) or not isinstance(result, torch.Tensor):
+        return False  # no graph that could be analysed
+    if not all(isinstance(n, int) for n in (*value.shape, *value.stride())):
+        return True  # asked of others, it adds a guard
+    if memory_format is torch.contiguous_format and value.dim() > 3 and not value.is_contiguous():
+        return True  # roll is a cat of parts, which may be channels-last as its operands are
+    like = torch.empty_strided(
+        value.shape, value.stride(), device="meta"
+    )  # as torch's own kernel lays it out
+    return like.clone(memory_format=memory_format).stride() != result.stride()
+
+
 def is_operator(target: Any) -> bool:
     """Return whether ``target`` is an operator overload with a schema."""
     kind = _torch.op_overload()

@@ -63,10 +63,14 @@ def best(model: Model) -> Decision:
 def _goes_on(decision: Decision, trial: Decision, choice: int) -> bool:
     """Return whether a choice that costs more by itself may be worth it together with another one.
 
-    It may where it holds something else back, or satisfies only some of those that hold something back.
+    It may where it holds something else back, or satisfies only some of those that hold something back, or
+    lays open that something else does.
     """
     held = trial.refused.keys() - decision.refused.keys() - {choice}
-    return bool(held) or any(choice in refusal.partly for refusal in decision.refused.values())
+    if held or any(choice in refusal.partly for refusal in decision.refused.values()):
+        return True
+    freed = [i for i, refusal in decision.refused.items() if choice in refusal.culprits]
+    return any(trial.refused[i].reason is not decision.refused[i].reason for i in freed if i in trial.refused)
 
 
 def laid_out(decision: Decision) -> Decision:

@@ -105,3 +105,16 @@ def test_what_is_only_read_may_have_any_strides() -> None:
 def test_random_graphs_that_were_wrong_are_not(seed: int) -> None:
     verdict = judged(random_graph(seed), optimum=False)
     assert verdict.problem is None, verdict.message
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_index_fill_of_a_result_laid_out_anew(is_told: bool) -> None:
+    """It keeps the order of dimensions: another one than written where the new layout has another."""
+    b = GraphBuilder()
+    x = b.placeholder(arange(8, 8)[::2, ::2] if is_told else arange(8, 8)[::2, ::2].t())
+    new = b.call(aten.masked_scatter.default, x, b.call(aten.gt.Scalar, x, 9), b.call(aten.neg.default, x))
+    rows = b.call(aten.arange.default, 1)
+    filled = b.call(aten.index_fill.int_Scalar, new, 0, rows, 7)
+    b.call(aten.copy_.default, x, new)
+    report = held(b, b.call(aten.sum.default, b.call(aten.view.default, filled, [16])))
+    assert ("aten::masked_scatter.self" in report.reinplaced) is is_told
