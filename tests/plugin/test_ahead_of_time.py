@@ -23,6 +23,8 @@ from pytest_reinplace.program import BuilderError
 
 # Keys and values in one buffer: Inductor's pass copies it for each write, and once more to put it back.
 STOCK = [*("aten::index_put.self", "aten::select_scatter.self") * 2, "aten::copy_.self"]
+# What our pass leaves is the same with every torch; what Inductor's leaves is looked up with these.
+LISTED = torch.__version__.startswith(("2.11.", "2.13."))
 BUILDERS = """
 import torch
 from pytest_reinplace import Program
@@ -63,8 +65,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def written(folder: Path, text: str = "", name: str = "step") -> Entry:
     path = folder / f"one{SUFFIX}"
-    stock = f"{{exact: [], inductor: {STOCK}}}"
-    path.write_text(f"builder: ahead_builders:{name}\nahead_of_time: true\nclones: {stock}\n{text}")
+    clones = f"{{exact: [], inductor: {STOCK}}}" if LISTED else "{exact: []}"
+    path.write_text(f"builder: ahead_builders:{name}\nahead_of_time: true\nclones: {clones}\n{text}")
     return load(path)
 
 
@@ -103,7 +105,8 @@ def libraries(folder: Path) -> Libraries:
 
 
 def test_what_is_compiled_is_captured_and_judged(libraries: Libraries) -> None:
-    assert libraries.clones == {"exact": [], "inductor": STOCK}
+    assert libraries.clones["exact"] == []
+    assert libraries.clones["inductor"] == STOCK or not LISTED
 
 
 @pytest.mark.parametrize("names", [("exact",), ("inductor",), ("exact", "inductor", "exact")])
@@ -137,8 +140,10 @@ def test_an_entry_is_measured_on_its_own_buffers(folder: Path) -> None:
         (verdict,) = found.verdicts
         side = found.sides["inductor"]
         assert verdict.problems() == []
-        assert (side.clones, side.moved_bytes) == (len(STOCK), None)
-        assert side.clone_bytes == sum(o.nbytes for g in verdict.graphs for o in g.report.outcomes)
+        left = [o for g in verdict.graphs for o in g.report.outcomes if not o.reinplaced]
+        assert (side.clones, side.clone_bytes) == (len(left), sum(o.nbytes for o in left))
+        assert len(left) == len(STOCK) or not LISTED
+        assert side.moved_bytes is None
         assert side.times
         assert found.sides["eager"].times
 
@@ -148,7 +153,7 @@ def test_the_graph_backend_compiles_what_was_exported(folder: Path, pass_name: s
     entry = written(folder)
     verdict = run(entry, entry.presets["cpu"], pass_name, "graph", folder)
     assert verdict.problems() == []
-    assert verdict.clones == ([] if pass_name == "exact" else STOCK)
+    assert not LISTED or verdict.clones == ([] if pass_name == "exact" else STOCK)
 
 
 @pytest.mark.parametrize("backend", ["graph", "inductor"])
