@@ -74,12 +74,21 @@ def inductor_is_loaded() -> bool:
 
 @contextlib.contextmanager
 def before_first_compile(callback: Callable[[], None]) -> Iterator[None]:
-    """Call ``callback`` when ``torch.compile`` is called, and when it compiles; imports no Inductor."""
-    owner = private("torch", "_TorchCompileInductorWrapper")
+    """Call ``callback`` when ``torch.compile`` is called, and when it compiles; imports no Inductor.
 
-    def after_callback(original: Callable[..., Any]) -> Callable[..., Any]:
+    AOTInductor loads the compiler and then makes a module of the exported program: there it is called, too.
+    """
+    import torch
+
+    owner = private("torch", "_TorchCompileInductorWrapper")
+    exported = torch.export.ExportedProgram
+
+    def after_callback(
+        original: Callable[..., Any], compiles: Callable[[], bool] = lambda: True
+    ) -> Callable[..., Any]:
         def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-            callback()
+            if compiles():
+                callback()
             return original(self, *args, **kwargs)
 
         return call
@@ -87,6 +96,7 @@ def before_first_compile(callback: Callable[[], None]) -> Iterator[None]:
     with (
         replaced(owner, "__init__", after_callback(owner.__init__)),
         replaced(owner, "__call__", after_callback(owner.__call__)),
+        replaced(exported, "module", after_callback(exported.module, inductor_is_loaded)),
     ):
         yield
 
@@ -110,6 +120,21 @@ def compiling_inner_with(redirect: Callable[[CompileFx], CompileFx]) -> Iterator
     inner = private("torch._inductor.compile_fx", "_compile_fx_inner")
     with replaced(module, "_compile_fx_inner", redirect(inner)):
         yield
+
+
+def compile_library(exported: Any, path: str) -> None:
+    """Compile an exported program by AOTInductor; the package at ``path`` (``.pt2``) holds no tensors."""
+    compiled = private("torch._inductor", "aoti_compile_and_package")
+    compiled(
+        exported,
+        package_path=path,
+        inductor_configs={"aot_inductor.package_constants_in_so": False},
+    )
+
+
+def load_library(path: str, device_index: int) -> Any:
+    """Load a package of AOTInductor; ``device_index`` is that of its GPU, -1 for the current one."""
+    return private("torch._inductor", "aoti_load_package")(path, device_index=device_index)
 
 
 Stage = Callable[[Any, str, Callable[[], Any]], Any]

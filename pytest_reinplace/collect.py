@@ -150,8 +150,8 @@ class EntryItem(pytest.Function):
 
     def repr_failure(self, excinfo: ExceptionInfo[BaseException]) -> str | TerminalRepr:  # type: ignore[override]
         """Show a verdict, or a wrong entry, as its text alone, and anything else as pytest does."""
-        from .entry_run import BuilderError
         from .measure.entry_test import GateFailure
+        from .program import BuilderError
         from .twin import TwinError
 
         if isinstance(excinfo.value, EntryFailure | BuilderError | GateFailure | TwinError):

@@ -17,6 +17,7 @@ PASSES = ("exact", "inductor")
 
 _REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _OPTIONAL = (
+    "ahead_of_time",
     "args",
     "backend",
     "description",
@@ -32,6 +33,13 @@ _OPTIONAL = (
     "tolerance",
     "unrunnable",
 )
+_BOOLEAN = ("ahead_of_time", "dynamic", "fullgraph", "grad")
+# What a program that is compiled ahead of time cannot have, and why.
+_NOT_AHEAD = {
+    "dynamic": (True, "it is exported with the sizes that it is called with"),
+    "fullgraph": (False, "an exported program is one graph"),
+    "grad": (True, "a library of AOTInductor has no backward"),
+}
 _PRESET = ("args", "backend", "clones", "tolerance", "unrunnable")
 
 
@@ -94,6 +102,8 @@ class Entry:
         grad: whether the backward pass runs as well.
         dynamic: whether it is compiled with dynamic shapes.
         fullgraph: whether a graph break is an error.
+        ahead_of_time: whether it is exported and compiled to a library by AOTInductor, instead of by
+            ``torch.compile`` when it is called.
     """
 
     path: Path
@@ -108,6 +118,7 @@ class Entry:
     grad: bool = False
     dynamic: bool = False
     fullgraph: bool = True
+    ahead_of_time: bool = False
 
 
 def load(path: Path) -> Entry:
@@ -124,8 +135,18 @@ def load(path: Path) -> Entry:
         tags=keys["tags"].strings() if "tags" in keys else (),
         requires=keys["requires"].strings() if "requires" in keys else (),
         options=_plain_mapping(keys.get("options")),
-        **{name: keys[name].boolean() for name in ("grad", "dynamic", "fullgraph") if name in keys},
+        **_booleans(keys),
     )
+
+
+def _booleans(keys: Mapping[str, Located]) -> dict[str, bool]:
+    found = {name: keys[name].boolean() for name in _BOOLEAN if name in keys}
+    if found.get("ahead_of_time"):
+        for name, (refused, why) in _NOT_AHEAD.items():
+            if found.get(name) is refused:
+                wrong = str(refused).lower()
+                raise keys[name].error(f"'{name}: {wrong}' does not go with 'ahead_of_time: true': {why}")
+    return found
 
 
 def _name(item: Located) -> str:

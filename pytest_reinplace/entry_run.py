@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import inspect
 import sys
@@ -10,16 +11,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from . import _triton, triton_cpu
+from . import _triton, ahead_of_time, triton_cpu
 from .entry import Entry, Preset
 from .entry_verdict import EntryVerdict
-from .program import Program
+from .program import BuilderError, Program
 from .progress import Progress
 from .twin import differences, leaves, twin
-
-
-class BuilderError(Exception):
-    """An entry cannot be run: its builder is missing, is called wrongly or returns no program."""
 
 
 def run(
@@ -59,7 +56,10 @@ def run(
         eager = pair.after_eager(called(pair.eager.fn, pair.eager, entry))
         compiling = Capture(pass_name, backend, pictured=pictured, verified=verified, progress=progress)
         with configured(entry), compiling as capture:
-            fn = torch.compile(pair.program.fn, fullgraph=entry.fullgraph, dynamic=entry.dynamic or None)
+            just_in_time = functools.partial(
+                torch.compile, fullgraph=entry.fullgraph, dynamic=entry.dynamic or None
+            )
+            fn = ahead_of_time.chosen(entry, backend, just_in_time)(pair.program.fn)
             compiled = pair.after_compiled(called(fn, pair.program, entry))
     found = tuple(differences(eager, compiled, preset.tolerance))
     return EntryVerdict(entry, preset, pass_name, backend, tuple(capture.checked_graphs), found)
@@ -146,6 +146,8 @@ def build(entry: Entry, preset: Preset) -> Program:
             f"{entry.path}: expected builder {entry.builder} to return a pytest_reinplace.Program, got "
             f"{type(program).__name__}"
         )
+    if entry.ahead_of_time:
+        ahead_of_time.check(entry, program)
     return program
 
 

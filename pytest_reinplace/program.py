@@ -7,6 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 
+class BuilderError(Exception):
+    """An entry cannot be run: its builder is missing, is called wrongly or returns no such program."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Program:
     """A callable and example arguments.

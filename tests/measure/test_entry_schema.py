@@ -23,6 +23,8 @@ RIGHT = [
     "builder: a.b:c\nclones: {}\n",
     "builder: a.b:c\nclones: {exact: [a::b.c], my.pass:it: []}\ntolerance: 0.5\ngrad: true\n",
     "builder: a.b:c\nclones: {exact: []}\npresets: {cuda: {unrunnable: {inductor: why}, tolerance: 0}}\n",
+    "builder: a.b:c\nclones: {}\nahead_of_time: true\ndynamic: false\ngrad: false\nfullgraph: true\n",
+    "builder: a.b:c\nclones: {}\nahead_of_time: false\ndynamic: true\ngrad: true\nfullgraph: false\n",
 ]
 WRONG = [
     "builder: a.b\nclones: {}\n",
@@ -37,6 +39,10 @@ WRONG = [
     "builder: a.b:c\nclones: {}\nunrunnable: {inductor: 3}\n",
     "builder: a.b:c\nclones: {}\nbackend: eager\n",
     "builder: a.b:c\nclones: {}\ntag: [a]\n",
+    "builder: a.b:c\nclones: {}\nahead_of_time: 1\n",
+    "builder: a.b:c\nclones: {}\nahead_of_time: true\ndynamic: true\n",
+    "builder: a.b:c\nclones: {}\nahead_of_time: true\ngrad: true\n",
+    "builder: a.b:c\nclones: {}\nahead_of_time: true\nfullgraph: false\n",
 ]
 
 

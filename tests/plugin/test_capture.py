@@ -183,6 +183,7 @@ def test_afterwards_torch_is_as_before() -> None:
             GraphTransformObserver.apply_graph_pass,
             GraphTransformObserver.apply_gm_pass,
             torch._TorchCompileInductorWrapper.__call__,
+            torch.export.ExportedProgram.module,
             torch._inductor.config.get_config_copy(),
         )
 

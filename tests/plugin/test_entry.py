@@ -85,6 +85,13 @@ def test_defaults(entry) -> None:  # type: ignore[no-untyped-def]
     assert e.presets["cpu"].tolerance == Tolerance()
 
 
+def test_ahead_of_time_goes_with_what_is_said_anyway(entry) -> None:  # type: ignore[no-untyped-def]
+    e = entry(MINIMAL + "ahead_of_time: true\ngrad: false\ndynamic: false\nfullgraph: true\n")
+    assert (e.ahead_of_time, e.grad, e.dynamic, e.fullgraph) == (True, False, False, True)
+    assert entry("ahead_of_time: false\ndynamic: true\n" + MINIMAL).dynamic
+    assert not entry(MINIMAL).ahead_of_time
+
+
 def test_an_anchor_is_read(entry) -> None:  # type: ignore[no-untyped-def]
     e = entry("builder: models:step\nclones: {exact: &none [], inductor: *none}\n")
     assert e.presets["cpu"].clones == {"exact": (), "inductor": ()}
@@ -92,7 +99,9 @@ def test_an_anchor_is_read(entry) -> None:  # type: ignore[no-untyped-def]
 
 WRONG = {
     "unknown key, nearest named": (MINIMAL + "tag: [a]\n", 3, "unknown key 'tag': did you mean 'tags'?"),
-    "unknown key, nothing near": (MINIMAL + "zzz: 1\n", 3, "unknown key 'zzz'; valid are 'args', 'backend'"),
+    "unknown key, nothing near": (
+        MINIMAL + "zzz: 1\n", 3, "unknown key 'zzz'; valid are 'ahead_of_time', 'args'",
+    ),
     "unknown key in a preset": (
         MINIMAL + "presets:\n  cpu:\n    argz: {}\n", 5, "'presets.cpu.argz': did you mean 'args'?",
     ),
@@ -120,6 +129,21 @@ WRONG = {
     "list expected": (MINIMAL + "tags: one\n", 3, "key 'tags' to be a list of strings, got str 'one'"),
     "list of strings": (MINIMAL + "tags:\n- a\n- 1\n", 5, "expected key 'tags[1]' to be a string, got int 1"),
     "boolean expected": (MINIMAL + "grad: 1\n", 3, "expected key 'grad' to be true or false, got int 1"),
+    "boolean expected for ahead_of_time": (
+        MINIMAL + "ahead_of_time: aot\n", 3, "key 'ahead_of_time' to be true or false, got str 'aot'",
+    ),
+    "dynamic ahead of time": (
+        MINIMAL + "ahead_of_time: true\ndynamic: true\n", 4,
+        "'dynamic: true' does not go with 'ahead_of_time: true': it is exported with the sizes",
+    ),
+    "grad ahead of time": (
+        "grad: true\n" + MINIMAL + "ahead_of_time: true\n", 1,
+        "'grad: true' does not go with 'ahead_of_time: true': a library of AOTInductor has no backward",
+    ),
+    "graph breaks ahead of time": (
+        MINIMAL + "fullgraph: false\nahead_of_time: true\n", 3,
+        "'fullgraph: false' does not go with 'ahead_of_time: true': an exported program is one graph",
+    ),
     "mapping expected": (MINIMAL + "args: [1]\n", 3, "expected key 'args' to be a mapping, got list [1]"),
     "labels expected": (
         "builder: a:b\nclones:\n  exact: 3\n", 3, "expected key 'clones.exact' to be a list of strings",
