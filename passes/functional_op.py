@@ -77,7 +77,9 @@ def _single(model: Model, node: Node, first: Argument, rest: list[Argument]) -> 
     if place is None or not isinstance(result, Place):
         return False
     collective = is_collective(node.target)
-    settled = relayout.settle(model, operand, None if collective else node, result)
+    # A collective works on memory without gaps: only strides of dimensions of one may be others.
+    is_movable = not collective or model.geometry.same_layout(place.region, result.region)
+    settled = relayout.settle(model, operand, node if is_movable else None, result)
     model.values[node] = relayout.value(model, node, settled[0], result)
     others = others_of(model, rest)
     _read(model, node, others)

@@ -178,15 +178,12 @@ def _relay(model: Model, node: Node, operand: torch.Tensor, item: int | None) ->
 def _agrees(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
     """Return whether a user still works; what it returns in a new layout is added to ``laid``."""
     if user.op != "call_function" or not is_operator(user.target):
-        if user.op != "output" and not _is_wrapper(user, laid):
-            return False
-        pairs = [(laid[n], n.meta["val"]) for n in _laid(user, laid)]
-        # Who calls a subgraph, or uses what a wrapper hands back, goes by the strides that the graph notes.
-        is_used = user.op != "output" or model.calls.inner
-        return all(_same_strides(model, *p) and (not is_used or _same_units(model, *p)) for p in pairs)
+        return _agrees_as_noted(model, user, laid)
     schema = schema_of(user.target)
     if user.target is torch.ops.aten.copy_.default:
         return True  # it copies into an input, whatever the strides of its source
+    if schema.returns_operand:
+        return _lay(user, [laid[user.all_input_nodes[0]]], laid)
     told = not (schema.mutable or _is_untold(model, user, laid))
     if not told or schema.name in MISTOLD:
         return told  # such a result has the strides that it had
@@ -216,6 +213,16 @@ def _agrees(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
         return True
     # What it returns is laid out anew as well, in place and functional.
     return user not in model.setting.own_layout and len(new) == 1 and _lay(user, new, laid)
+
+
+def _agrees_as_noted(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
+    """Return whether the output or a wrapper is given the strides that the graph notes."""
+    if user.op != "output" and not _is_wrapper(user, laid):
+        return False
+    pairs = [(laid[n], n.meta["val"]) for n in _laid(user, laid)]
+    # Who calls a subgraph, or uses what a wrapper hands back, goes by those of dimensions of one, too.
+    is_used = user.op != "output" or model.calls.inner
+    return all(_same_strides(model, *p) and (not is_used or _same_units(model, *p)) for p in pairs)
 
 
 def _agrees_as_view(
