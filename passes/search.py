@@ -24,6 +24,7 @@ from .region import as_size
 from .relayout import is_multiple, may_be_padded
 
 _TRIALS = 48
+_ALONE = 4  # operators whose own layout is tried without the others'
 
 
 def best(model: Model) -> Decision:
@@ -84,9 +85,9 @@ def laid_out(decision: Decision) -> Decision:
         refused = [model.candidates[i] for i in decision.refused]
         mine = {c.node for c in refused if c.obstacle is None and c.node in model.relaid}
         chains = [_relaid_by(model, c.operand.storage) for c in refused if c.obstacle is Reason.LAYOUT]
-        choices = {
-            frozenset(model.relaid.keys() & mine.union(c[end] for c in chains)): None for end in (0, -1)
-        }
+        sets = [mine.union(c[end] for c in chains) for end in (0, -1)]
+        sets.extend({node} for node in sorted(mine, key=model.order.__getitem__)[:_ALONE])
+        choices = {frozenset(model.relaid.keys() & more): None for more in sets}
         trials = [_keeping(model, more) for more in choices if more]
         # As good by its own count is better: a copy for the sake of another layout does not count as one.
         trial = min(trials, key=lambda t: t.rank, default=None)

@@ -96,9 +96,21 @@ def _others(gm: GraphModule, inputs: Sequence[Any], changes: Sequence[Callable[.
         for change in changes:
             change(whole)
             if _runs(gm, values):
+                _set_apart(gm, values, whole, len(seen))
                 break
             whole.copy_(as_given)
     return values
+
+
+def _set_apart(gm: GraphModule, values: list[Any], whole: torch.Tensor, number: int) -> None:
+    """Let no two tensors hold the same numbers, nor half of an integer none, where the graph runs."""
+    as_given = whole.clone()
+    if whole.dtype == torch.int64:
+        whole.add_((number << 33) + 7 * number)
+    elif whole.dtype != torch.bool:
+        whole.add_(number)
+    if not _runs(gm, values):
+        whole.copy_(as_given)
 
 
 def _flip(whole: torch.Tensor) -> None:

@@ -310,3 +310,25 @@ def test_the_end_of_fresh_memory_is_a_copy_only_where_nobody_uses_its_beginning(
     assert copied_bytes(gm, functional.finished([functional.placeholder(torch.arange(4.0))])) == 16 * (
         not shared
     )
+
+
+def test_two_inputs_that_hold_the_same_are_not_the_same() -> None:
+    def exchange(b: GraphBuilder, x: Node, y: Node) -> list[Node]:
+        old = b.call(aten.clone.default, x)
+        b.call(aten.copy_.default, x, y)
+        b.call(aten.copy_.default, y, old)
+        return [b.call(aten.sum.default, x)]
+
+    assert least(exchange, y=torch.arange(6) * 11 + 5) == 3 * BYTES
+
+
+@pytest.mark.parametrize("by_kernel", [True, False])
+def test_a_kernel_may_ask_for_the_stride_of_a_dimension_of_one(by_kernel: bool) -> None:
+    def update(b: GraphBuilder, x: Node, wide: Node) -> list[Node]:
+        index = b.call(aten.arange.default, 1)
+        new = b.call(aten.index_fill.int_Scalar, wide, 0, index, 3)
+        b.call(aten.copy_.default, wide, new)
+        one = b.call(aten.slice.Tensor, new, 0, 5, 6)
+        return [mix(b, b.call(aten.neg.default, x), one) if by_kernel else b.call(aten.neg.default, one)]
+
+    assert least(update, wide=torch.arange(12)[::2]) == (2 * BYTES if by_kernel else 0)
