@@ -438,3 +438,25 @@ def test_a_copy_of_one_element_keeps_strides_that_a_view_of_another_dtype_refuse
 
     report, _ = rewritten(program, columns()[:, 0], ROWS)
     assert ("aten::index_put.self" in report.reinplaced) is not is_viewed
+
+
+@pytest.mark.parametrize("use", ["larger items", "stride", "elements"])
+def test_strides_of_dimensions_of_one_of_a_copy_are_asked_for(use: str) -> None:
+    """A row that is turned keeps the distance of rows, which its fake tensor does not tell."""
+    b = GraphBuilder()
+    x = b.placeholder(torch.arange(12, dtype=torch.int32).view(4, 3)[:, :2])
+    rows, values = (
+        b.placeholder(torch.tensor([1, 3])),
+        b.placeholder(torch.full((2, 2), 7, dtype=torch.int32)),
+    )
+    new = b.call(aten.index_put.default, x, [rows], values)
+    b.call(aten.copy_.default, x, new)
+    row = b.call(aten.flip.default, b.call(aten.slice.Tensor, new, 0, 0, 1), [0])
+    if use == "larger items":
+        seen = b.call(aten.neg.default, b.call(aten.view.dtype, row, torch.int64))
+    elif use == "stride":
+        seen = b.call(aten.add.Tensor, row, b.call(aten.sym_stride.int, row, 0))
+    else:
+        seen = b.call(aten.neg.default, row)
+    report, _ = held(b, [b.call(aten.neg.default, seen), b.call(aten.sum.default, new)])
+    assert ("aten::index_put.self" in report.reinplaced) is (use == "elements"), report
