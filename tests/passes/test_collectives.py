@@ -213,3 +213,26 @@ def test_what_is_received_into_is_never_written_otherwise(name: str) -> None:
         ("aten::clone.self", Reason.UNKNOWN_OP),
         ("reinplace_adversary::bump.x", Reason.UNKNOWN_OP),
     ]
+
+
+@pytest.mark.parametrize("given", ["gaps", "a dimension of one", "dense"])
+def test_a_collective_works_on_memory_without_gaps(given: str) -> None:
+    """Strides of dimensions of one are no gaps; the wait hands on what it was given."""
+    builder = GraphBuilder()
+    x = torch.arange(32)
+    shaped = {"gaps": x[::4], "a dimension of one": x.view(4, 8)[:1], "dense": x.view(4, 8)}[given]
+    operand = builder.placeholder(
+        shaped if given != "a dimension of one" else shaped.as_strided((1, 8), (9, 1))
+    )
+    started = builder.call(collective("all_reduce"), operand, "sum", "group")
+    done = builder.call(collective("wait_tensor"), started)
+    total = builder.call(aten.sum.default, builder.call(aten.view.default, done, [-1]))
+    builder.call(aten.copy_.default, operand, done)
+    gm = builder.finished([total])
+    before = builder.inputs
+    label = "_c10d_functional::all_reduce.input"
+    specification = torch.fx.GraphModule(gm, torch.fx.Graph())
+    specification.graph.output(specification.graph.graph_copy(gm.graph, {}))
+    report = reinplace(gm)
+    assert_equivalent(specification, gm, before)
+    assert (label in report.reinplaced) is (given != "gaps"), report
