@@ -45,6 +45,15 @@ def made(maker: str) -> tuple[GraphBuilder, Node, Node]:
     return b, value, b.item(b.call(aten.split.Tensor, value, 3, 0), 0)
 
 
+def is_told(maker: str) -> bool:
+    """Return whether a value has the strides that its fake tensor tells, which depends on the torch."""
+    b, value, _ = made(maker)
+    (real,) = b.finished([value])(*b.inputs)
+    told: bool = real.stride() == value.meta["val"].stride()
+    assert told or maker not in TOLD
+    return told
+
+
 def held(b: GraphBuilder, *outputs: Node) -> Report:
     """Rewrite the graph and hold it against itself."""
     gm = b.finished([*outputs])
@@ -62,7 +71,7 @@ def test_a_wrapper_that_names_bytes_is_left_as_it_is(maker: str) -> None:
     view = b.call(aten.as_strided.default, rows, [4], [rows.meta["val"].stride(1)], 0)
     new = b.v2(adversary.operator("bump"), {"x": (rows, view)})[-1]
     report = held(b, b.call(aten.slice_scatter.default, value, new, 0, 0, 3))
-    assert ("reinplace_adversary::bump.x" in report.reinplaced) is (maker in TOLD)
+    assert ("reinplace_adversary::bump.x" in report.reinplaced) is is_told(maker)
 
 
 @pytest.mark.parametrize("maker", ALL)
@@ -71,7 +80,7 @@ def test_rows_that_are_named_in_a_clone_keep_the_clone(maker: str) -> None:
     new = b.call(aten.clone.default, rows)
     seen = b.call(aten.as_strided.default, new, [2, 2], [1, 2], 0)
     report = held(b, b.call(aten.neg.default, seen), b.call(aten.sum.default, value))
-    assert ("aten::clone.self" in report.clones) is (maker not in TOLD)
+    assert ("aten::clone.self" in report.clones) is not is_told(maker)
 
 
 @pytest.mark.parametrize("maker", ALL)
@@ -81,7 +90,7 @@ def test_a_scatter_that_names_bytes_copies_what_it_writes_into(maker: str) -> No
     strides = [rows.meta["val"].stride(1)]
     new = b.call(aten.as_strided_scatter.default, rows, source, [4], strides, 0)
     report = held(b, b.call(aten.slice_scatter.default, value, new, 0, 0, 3))
-    assert ("aten::as_strided_scatter.self" in report.reinplaced) is (maker in TOLD)
+    assert ("aten::as_strided_scatter.self" in report.reinplaced) is is_told(maker)
 
 
 def test_what_is_only_read_may_have_any_strides() -> None:
