@@ -86,7 +86,8 @@ def laid_out(decision: Decision) -> Decision:
         mine = {c.node for c in refused if c.obstacle is None and c.node in model.relaid}
         chains = [_relaid_by(model, c.operand.storage) for c in refused if c.obstacle is Reason.LAYOUT]
         sets = [mine.union(c[end] for c in chains) for end in (0, -1)]
-        sets.extend({node} for node in sorted(mine, key=model.order.__getitem__)[:_ALONE])
+        if len(mine) <= _ALONE:  # one by one, many would each be decided anew
+            sets.extend({node} for node in sorted(mine, key=model.order.__getitem__))
         choices = {frozenset(model.relaid.keys() & more): None for more in sets}
         trials = [_keeping(model, more) for more in choices if more]
         # As good by its own count is better: a copy for the sake of another layout does not count as one.
