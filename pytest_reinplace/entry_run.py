@@ -65,12 +65,21 @@ def run(
     return EntryVerdict(entry, preset, pass_name, backend, tuple(capture.checked_graphs), found)
 
 
+# Inductor pads a matrix product where two timings say so, and what is padded takes other memory: an exact
+# peak would change from one machine, or one run, to the next.
+_NOT_TIMED = {"shape_padding": False}
+
+
 @contextlib.contextmanager
 def configured(entry: Entry) -> Iterator[None]:
-    """Set the Inductor options of an entry for the block; raises :class:`BuilderError`."""
+    """Set the Inductor options of an entry for the block; raises :class:`BuilderError`.
+
+    Choices that Inductor makes by timing, and that change memory, are switched off unless the entry's
+    options ask for them.
+    """
     with contextlib.ExitStack() as stack:
         try:
-            stack.enter_context(_triton.inductor_config(entry.options))
+            stack.enter_context(_triton.inductor_config({**_NOT_TIMED, **entry.options}))
         except ValueError as error:
             raise BuilderError(f"{entry.path}: options: {error}") from error
         yield

@@ -247,6 +247,27 @@ def test_options_reach_inductor(project: pytest.Pytester) -> None:
     project.runpytest("-k", "not same").assert_outcomes(failed=1, deselected=1)
 
 
+def test_no_stopwatch_decides_what_is_padded_unless_the_entry_asks(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        padded="""
+        import torch
+        from pytest_reinplace import Program
+        from torch._inductor import config
+
+        def step(x, index, value):
+            x[index] = value
+            return x * (2 if config.shape_padding else 3)
+
+        def build(device):
+            return Program(step, (torch.ones(4), torch.tensor([0]), torch.ones(1)))
+        """
+    )
+    write(project, "builder: padded:build\nclones: {exact: []}\noptions: {shape_padding: true}\n", "same")
+    write(project, "builder: padded:build\nclones: {exact: []}\n")
+    project.runpytest("-k", "same").assert_outcomes(passed=1, deselected=1)
+    project.runpytest("-k", "not same").assert_outcomes(failed=1, deselected=1)
+
+
 @pytest.mark.parametrize("outcome", ["passed", "failed"])
 def test_a_program_is_torn_down_whatever_becomes_of_it(project: pytest.Pytester, outcome: str) -> None:
     project.makepyfile(
