@@ -11,6 +11,7 @@ import importlib
 import importlib.metadata
 import logging
 import sys
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -196,6 +197,31 @@ def after_post_grad(callback: Callable[[Any], None]) -> Iterator[None]:
 def inductor_patched(patches: Any) -> Any:
     """Return a context with another Inductor configuration."""
     return private("torch._inductor.config", "patch")(dict(patches))
+
+
+@contextlib.contextmanager
+def tuning_in(alone: Callable[[], contextlib.AbstractContextManager[None]]) -> Iterator[Callable[[], float]]:
+    """Time the candidates of a generated kernel inside ``alone()``, wherever the block runs one first.
+
+    What a kernel is compiled for is chosen by these timings, once: beside somebody else's kernels a worse
+    one may be chosen, and whatever is measured afterwards is slower, however often it is repeated.
+
+    Yields:
+        What returns how many seconds ``alone`` has been waited for so far.
+    """
+    tuner = private("torch._inductor.runtime.triton_heuristics", "CachingAutotuner")
+    original = private("torch._inductor.runtime.triton_heuristics", "CachingAutotuner.benchmark_all_configs")
+    waited = 0.0
+
+    def benchmark_all_configs(self: Any, *args: Any, **kwargs: Any) -> Any:
+        nonlocal waited
+        start = time.perf_counter()
+        with alone():
+            waited += time.perf_counter() - start
+            return original(self, *args, **kwargs)
+
+    with replaced(tuner, "benchmark_all_configs", benchmark_all_configs):
+        yield lambda: waited
 
 
 def without_autograd_cache() -> Any:

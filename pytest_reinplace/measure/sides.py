@@ -97,7 +97,8 @@ def measured(
         backend: ``"inductor"``; ``"graph"`` runs graphs node by node, whose times say little.
         rootdir: where builders are looked for, too.
         effort: how long to measure.
-        alone: makes the block inside which nobody else measures on the device; compiling is outside of it.
+        alone: makes the block inside which nobody else measures on the device; compiling is outside of it,
+            but for the timings by which kernels are chosen. It may be entered again inside.
         progress: is told what is compiled and measured.
         pictured: whether the graphs of the pass under test are drawn.
         verified: whether these are checked against the contract.
@@ -181,20 +182,19 @@ class _Bench:
             forgets=False,
             bounded=True,
         )
-        with configured(entry), capturing as capture, _torch.counting_moved_bytes() as moved:
+        counting = _torch.counting_moved_bytes()
+        with configured(entry), self._tuning() as waited, capturing as capture, counting as moved:
             just_in_time = functools.partial(
                 call.compiled, fullgraph=entry.fullgraph, dynamic=entry.dynamic or None, options=_apart(name)
             )
             fast = ahead_of_time.chosen(entry, self._backend, just_in_time)(program.fn)
             start = time.perf_counter()
             result = called(fast, program, entry)
-            taken = time.perf_counter() - start
+            taken = time.perf_counter() - start - waited()
             graphs = tuple(capture.checked_graphs)
             self._judge(name, graphs, result)
             del result
-            for _ in range(_WARM):
-                self._state.restore()
-                called(fast, program, entry)
+            self._warm(lambda: called(fast, program, entry))
         clones = [o for graph in graphs for o in graph.report.outcomes if not o.reinplaced]
         self._calls[name] = lambda: plainly(fast, program, entry)
         self._facts[name] = {
@@ -204,6 +204,18 @@ class _Bench:
             "moved_bytes": None if entry.ahead_of_time else moved() or None,  # it counts no constants
             "least_bytes": sum(graph.least_bytes for graph in graphs) or None,
         }
+
+    def _tuning(self) -> contextlib.AbstractContextManager[Callable[[], float]]:
+        """Return a context in which kernels are chosen undisturbed; it gives the seconds that this waited."""
+        if self._preset.device == "cuda" and self._backend == "inductor":
+            return _torch.tuning_in(self._alone)
+        return contextlib.nullcontext(lambda: 0.0)
+
+    def _warm(self, one: Callable[[], object]) -> None:
+        with self._alone():
+            for _ in range(_WARM):
+                self._state.restore()
+                one()
 
     def _judge(self, name: str, graphs: tuple[CapturedGraph, ...], result: object) -> None:
         assert self._eager is not None
