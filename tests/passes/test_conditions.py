@@ -173,6 +173,20 @@ def test_an_output_that_is_alone_may_live_in_the_copied_storage() -> None:
     assert judged(program, arange(4)).clones == []
 
 
+def test_outputs_are_parted_at_the_cheapest_of_several_writes() -> None:
+    """What is returned of ``part`` was written twice, and either write being a copy keeps it apart."""
+
+    def program(x: torch.Tensor, i: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        new = x * 2
+        head = torch.index_put(new[:60], (i,), i + 3)
+        tail = torch.index_put(new[60:], (i,), i + 4)
+        part = torch.index_put(tail[:10], (i,), i + 5)
+        return part, head[:5], head[5:8]
+
+    report = judged(program, arange(100).long(), torch.tensor([0, 7]))
+    assert report.clone_bytes == 10 * 8
+
+
 def test_an_output_that_shares_with_an_input_is_cloned_once() -> None:
     """One copy for the caller is enough; the input itself is written in place."""
 
