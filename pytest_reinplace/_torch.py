@@ -68,6 +68,11 @@ def reset() -> None:
         private(wrap, "kernel_side_table.reset_table")()
 
 
+def forget_kernels() -> None:
+    """Let Inductor load its kernels anew when it compiles next, and choose anew what each is compiled for."""
+    private("torch._inductor.utils", "clear_caches")()
+
+
 def inductor_is_loaded() -> bool:
     """Return whether Inductor's compiler has been imported."""
     return "torch._inductor.compile_fx" in sys.modules

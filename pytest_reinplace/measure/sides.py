@@ -61,7 +61,8 @@ class Measured:
         verdicts: one for each pass, that of the pass under test last.
         sides: by name, eager first.
         calls: how many calls a round timed at once.
-        again: times all sides anew and returns them; to be called before the program is given up.
+        again: compiles and times all sides anew and returns them; to be called before the program is given
+            up.
         copy_bandwidth: bytes a second; ``None`` where nothing was timed.
         failed: the sides that could not be compiled, with the reason.
     """
@@ -184,10 +185,7 @@ class _Bench:
         )
         counting = _torch.counting_moved_bytes()
         with configured(entry), self._tuning() as waited, capturing as capture, counting as moved:
-            just_in_time = functools.partial(
-                call.compiled, fullgraph=entry.fullgraph, dynamic=entry.dynamic or None, options=_apart(name)
-            )
-            fast = ahead_of_time.chosen(entry, self._backend, just_in_time)(program.fn)
+            fast = self._compiler(name)(program.fn)
             start = time.perf_counter()
             result = called(fast, program, entry)
             taken = time.perf_counter() - start - waited()
@@ -204,6 +202,13 @@ class _Bench:
             "moved_bytes": None if entry.ahead_of_time else moved() or None,  # it counts no constants
             "least_bytes": sum(graph.least_bytes for graph in graphs) or None,
         }
+
+    def _compiler(self, name: str) -> ahead_of_time.Compiler:
+        entry = self._entry
+        just_in_time = functools.partial(
+            call.compiled, fullgraph=entry.fullgraph, dynamic=entry.dynamic or None, options=_apart(name)
+        )
+        return ahead_of_time.chosen(entry, self._backend, just_in_time)
 
     def _tuning(self) -> contextlib.AbstractContextManager[Callable[[], float]]:
         """Return a context in which kernels are chosen undisturbed; it gives the seconds that this waited."""
@@ -239,9 +244,36 @@ class _Bench:
         with self._alone():
             calls, rounds = group.agreed(*self._size(effort))
             bandwidth.of_copy(device)
-        again = functools.partial(self._timed, calls, rounds)
-        copying = bandwidth.of_copy(device)
-        return Measured((*self._verdicts.values(),), again(), calls, again, copying, self._failed)
+        copying, first = bandwidth.of_copy(device), self._timed(calls, rounds)
+        again = functools.partial(self._anew, calls, rounds)
+        return Measured((*self._verdicts.values(),), first, calls, again, copying, self._failed)
+
+    def _anew(self, calls: int, rounds: int) -> dict[str, Side]:
+        """Compile every pass's side anew, and time all sides.
+
+        Which kernels a compilation chose by timing, and where its buffers came to lie, is luck: what was
+        unlucky once would be as slow each time it is measured again.
+        """
+        import torch
+
+        entry, program = self._entry, self._pair.program
+        torch.compiler.reset()
+        _torch.forget_kernels()
+        names = [name for name in self._calls if name != EAGER]
+        for name in names:
+            del self._calls[name]
+        gc.collect()
+        if self._preset.device == "cuda":
+            torch.cuda.empty_cache()
+        for name in names:
+            self._state.restore()
+            capturing = Capture(name, self._backend, progress=self._progress, forgets=False)
+            with configured(entry), self._tuning(), capturing:
+                fast = self._compiler(name)(program.fn)
+                called(fast, program, entry)
+                self._warm(functools.partial(called, fast, program, entry))
+            self._calls[name] = functools.partial(plainly, fast, program, entry)
+        return self._timed(calls, rounds)
 
     def _size(self, effort: Effort) -> tuple[int, int]:
         """Return how many calls a round takes, and how many rounds."""

@@ -16,6 +16,7 @@ from pytest_reinplace.entry import SUFFIX, load
 from pytest_reinplace.entry_run import run
 
 BUILDERS = """
+import pathlib
 import torch
 from pytest_reinplace import Program
 
@@ -50,6 +51,23 @@ def planted(gm):
 def exact(gm):
     from pytest_reinplace.passes import reinplace
     reinplace(gm)
+
+def slow(gm):
+    '''The exact pass, and behind it products that take a hundred times as long as the program.'''
+    exact(gm)
+    *_, output = gm.graph.nodes
+    (node,) = output.all_input_nodes
+    for _ in range(500):
+        with gm.graph.inserting_before(output):
+            made = gm.graph.call_function(torch.ops.aten.mul.Tensor, (output.all_input_nodes[0], 1.0))
+        made.meta.update(node.meta)
+        output.replace_input_with(output.all_input_nodes[0], made)
+
+def slow_once(gm):
+    '''As where a compiler times its choices beside somebody else.'''
+    compiled = pathlib.Path("compiled.txt")
+    (exact if compiled.exists() else slow)(gm)
+    compiled.touch()
 """
 ENTRY = "builder: builders:update\nclones: {exact: []}\n"
 
@@ -142,6 +160,20 @@ def test_limits_are_those_that_are_given(project: pytest.Pytester) -> None:
     }.items():
         result = project.runpytest_inprocess(*gate, f"--reinplace-fail-on=peak_bytes:{limit}")
         result.assert_outcomes(**{outcome: 1})
+
+
+@pytest.mark.parametrize(("name", "outcome"), [("slow", "failed"), ("slow_once", "passed")])
+def test_what_is_slow_is_compiled_anew_before_it_fails(
+    project: pytest.Pytester, name: str, outcome: str
+) -> None:
+    options = ["--reinplace-against=inductor", "--reinplace-fail-on=runtime:50%", "--benchmark-max-time=0.1"]
+    result = project.runpytest_inprocess("models", f"--reinplace-pass=builders:{name}", *options)
+    result.assert_outcomes(**{outcome: 1})
+    line = {
+        "slow": "  runtime +*%: * times that of inductor *, compiled and measured twice; allowed is *",
+        "slow_once": "  runtime was * times that of inductor, but compiled and measured anew *",
+    }
+    result.stdout.fnmatch_lines([line[name]])
 
 
 def test_another_device_has_no_baselines(project: pytest.Pytester) -> None:
