@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import pytest
 import torch
 from torch.fx import Node
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from pytest_reinplace.passes import Report, adversary, reinplace
 from pytest_reinplace.passes.graph_builder import GraphBuilder
+from pytest_reinplace.passes.schema import is_mistold
 from pytest_reinplace.passes.strategies import random_graph
 from pytest_reinplace.passes.verdict import judged
 from pytest_reinplace.passes.verify import assert_equivalent
@@ -91,6 +94,30 @@ def test_a_scatter_that_names_bytes_copies_what_it_writes_into(maker: str) -> No
     new = b.call(aten.as_strided_scatter.default, rows, source, [4], strides, 0)
     report = held(b, b.call(aten.slice_scatter.default, value, new, 0, 0, 3))
     assert ("aten::as_strided_scatter.self" in report.reinplaced) is is_told(maker)
+
+
+@pytest.mark.parametrize("dims", [[0], [1], [3]])
+@pytest.mark.parametrize("is_channels_last", [True, False])
+def test_a_rolled_image_is_laid_out_as_its_parts_are(dims: list[int], is_channels_last: bool) -> None:
+    """Its fake tensor is contiguous; what a cat of channels-last parts gives is not."""
+    memory_format = torch.channels_last if is_channels_last else torch.contiguous_format
+    b = GraphBuilder()
+    image = b.placeholder(arange(2, 3, 4, 4).contiguous(memory_format=memory_format))
+    value = b.call(aten.roll.default, image, [1], dims)
+    rows = b.item(b.call(aten.split.Tensor, value, 1, 0), 0)
+    view = b.call(aten.as_strided.default, rows, [4], [1], 0)
+    new = b.v2(adversary.operator("bump"), {"x": (rows, view)})[-1]
+    report = held(b, b.call(aten.slice_scatter.default, value, new, 0, 0, 1))
+    assert ("reinplace_adversary::bump.x" in report.reinplaced) is not is_channels_last
+    assert is_mistold(value) is is_channels_last
+
+
+@pytest.mark.parametrize("mode", ["symbolic", "fake"])
+def test_strides_of_symbolic_sizes_are_not_told(mode: Literal["symbolic", "fake"]) -> None:
+    """To compare them would add a guard to the graph."""
+    gm = make_fx(lambda x: aten.roll.default(x, [1], [0]), tracing_mode=mode)(arange(6, 4))
+    (rolled,) = gm.graph.find_nodes(op="call_function", target=aten.roll.default)
+    assert is_mistold(rolled) is (mode == "symbolic")
 
 
 def test_what_is_only_read_may_have_any_strides() -> None:
