@@ -47,7 +47,7 @@ def test_what_a_limit_allows_is_within_it() -> None:
     assert judged(measurement(peak_bytes=101_001), limits=(limit("peak_bytes:1%"),)).excesses
 
 
-def test_a_tenth_more_runtime_is_over_the_limit_and_measured_twice() -> None:
+def test_a_tenth_more_runtime_is_over_the_limit_and_compiled_anew_twice() -> None:
     times = []
 
     def again() -> Measurement:
@@ -55,11 +55,11 @@ def test_a_tenth_more_runtime_is_over_the_limit_and_measured_twice() -> None:
         return measurement(1.1e-3, seed=2)
 
     found = gate.against_baseline(measurement(1.1e-3), RECORDED, LIMITS, again)
-    assert len(times) == 1
+    assert len(times) == 2
     (line,) = found.excesses
     assert line.startswith(("runtime +8.", "runtime +9.", "runtime +10."))
     assert "times that of inductor, where at most 1.0" in line
-    assert line.endswith("compiled and measured twice; allowed is runtime:5%")
+    assert line.endswith("compiled and measured 3 times; allowed is runtime:5%")
 
 
 def test_a_slow_measurement_that_is_not_confirmed_is_no_regression() -> None:
@@ -68,7 +68,15 @@ def test_a_slow_measurement_that_is_not_confirmed_is_no_regression() -> None:
     (line,) = found.remarks
     assert line.startswith("runtime was 1.")
     assert ", where at most 1.0" in line
-    assert ", but compiled and measured anew " in line
+    assert "; compiled and measured anew it was " in line
+
+
+def test_the_last_compilation_may_show_that_it_was_luck() -> None:
+    anew = iter([measurement(1.12e-3, seed=2), measurement(1.0e-3, seed=3)])
+    found = gate.against_baseline(measurement(1.1e-3), RECORDED, LIMITS, lambda: next(anew))
+    assert not found.excesses
+    (line,) = found.remarks
+    assert line.count(", then 1.") == 1
 
 
 def test_a_slower_machine_is_no_regression() -> None:
