@@ -15,7 +15,8 @@ import torch
 from torch.fx import Node
 
 from . import scatter
-from .schema import is_mistold, is_operator, schema_of, tensors
+from .schema import is_operator, schema_of, tensors
+from .told import is_mistold
 from .variant import in_place_form
 
 aten: Any = torch.ops.aten
@@ -32,6 +33,10 @@ _ASKING: dict[int, int] = {
     **dict.fromkeys(map(id, (aten.sym_stride.int, aten.sym_stride.default)), 1),
     **dict.fromkeys(map(id, (aten.stride.int, aten.stride.default)), 1),
 }
+# Views of another dtype, which need a beginning that their item size divides; by identity, too.
+_RETYPING = frozenset(
+    map(id, (aten.view.dtype, aten.view_as_complex.default, torch.ops.prims.view_of_dtype.default))
+)
 _CANDIDATES = ("aten::index_put", "aten::_unsafe_index_put", "aten::clone", "aten::copy", "aten::_foreach_")
 
 
@@ -50,22 +55,22 @@ class Addressing:
         few = [n for n in nodes if id(n.target) in addressing]  # none, in most graphs
         named = {n: _itemsize(n) for n in few if scatter.is_absolute(n)}
         asking = {n: asked for n in few if (asked := _ASKING.get(id(n.target)))}
-        viewed = {n: _itemsize(n) for n in few if n.target is aten.view.dtype} | asking
+        viewed = {n: _itemsize(n) for n in few if id(n.target) in _RETYPING} | asking
         keeping = _keeping(nodes) if named or viewed else set()
         _spread(nodes, named, keeping, self.named)
         # A functional copy begins where its first operand does, and offsets into it are not moved along.
         viewed.update((n, _EXACT) for n in self.named if n.target is aten.copy.default)
         _spread(nodes, viewed, keeping, self.viewed)
         self.has_names: bool = bool(named)
-        untold = _untold(nodes) if named else ()
+        lying = untold(nodes) if named else ()
         # What offsets name by strides that are not the real ones depends on what a copy keeps of these, so
         # that nothing on the way may be another copy than it was.
-        self.lying: frozenset[Node] = frozenset(n for n in untold if n in named or n in self.named)
+        self.lying: frozenset[Node] = frozenset(n for n in lying if n in named or n in self.named)
         self.has_dtype_views: bool = bool(viewed)
         # What all strides must be multiples of, also those of dimensions of one: larger items that are made.
         units = [_EXACT if n in asking else item for n, item in viewed.items() if n in asking or _enlarges(n)]
         self.unit: int = max(units, default=0)
-        self.has_beginnings: bool = self.has_names or _EXACT in asking.values()
+        self.has_beginnings: bool = self.has_names or _EXACT in asking.values() or len(viewed) > len(asking)
 
     def names(self, node: Node) -> int:
         """Return the largest item of a node's value that is named by an offset into its storage."""
@@ -85,16 +90,16 @@ class Addressing:
 
 def _enlarges(node: Node) -> bool:
     """Return whether a view of another dtype has larger items: all strides must be multiples of them."""
-    operands = node.all_input_nodes if node.target is aten.view.dtype else ()
+    operands = node.all_input_nodes if id(node.target) in _RETYPING else ()
     return any(_itemsize(node) > _itemsize(operand) for operand in operands)
 
 
 def _addressing() -> set[int]:
     """Return the targets, by their identity, whose nodes may ask something of where a value begins."""
-    return {*_ASKING, id(aten.view.dtype), *map(id, scatter.absolute())}
+    return {*_ASKING, *_RETYPING, *map(id, scatter.absolute())}
 
 
-def _untold(nodes: list[Node]) -> set[Node]:
+def untold(nodes: Iterable[Node]) -> set[Node]:
     """Return the nodes whose strides come from an operator that gives others than its fake tensor says.
 
     What is made of them has strides by theirs, so that those are not told, either.
@@ -108,12 +113,13 @@ def _untold(nodes: list[Node]) -> set[Node]:
 
 def _laid_out_by(node: Node) -> Iterable[Any]:
     """Return the operands that the strides of a call's results may go by."""
-    return node.kwargs.get("_all_bases", node.all_input_nodes)  # type: ignore[return-value]
+    bases = node.kwargs.get("_all_bases")
+    return bases if isinstance(bases, list | tuple) else node.all_input_nodes
 
 
 def goes_by_beginning(node: Node) -> bool:
-    """Return whether a node names bytes by an offset into the storage, or asks for the offset."""
-    return scatter.is_absolute(node) or _ASKING.get(id(node.target)) == _EXACT
+    """Return whether a node names bytes by an offset into the storage, asks for it, or needs a multiple."""
+    return scatter.is_absolute(node) or _ASKING.get(id(node.target)) == _EXACT or id(node.target) in _RETYPING
 
 
 def _spread(nodes: list[Node], asked: dict[Node, int], keeping: set[Node], found: dict[Node, int]) -> None:

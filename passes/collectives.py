@@ -159,7 +159,7 @@ def _scattered(x: torch.Tensor, group_size: int) -> torch.Tensor:
 
 _RESULTS: dict[str, _Make] = {
     "all_reduce": _reduced,
-    "broadcast": lambda x, group_size: torch.empty_like(x).copy_(_other(x, 1)),
+    "broadcast": lambda x, group_size: _other(x, 1).clone(memory_format=torch.contiguous_format),
     "all_gather_into_tensor": _gathered,
     "reduce_scatter_tensor": _scattered,
 }

@@ -10,16 +10,19 @@ from torch.fx import Node
 from . import relayout, variant
 from .candidate import Kind
 from .collectives import is_collective, wait_time
-from .place import Place, reads_alike
+from .place import Place, Storage, reads_alike
 from .pointwise import is_same_to_torch
+from .reason import Reason
 from .recording import Others, add, others_of
 from .schema import argument, arguments, schema_of, tensors
+from .told import is_mistold, is_untold
 from .wrapper_check import is_taken_apart
 
 if TYPE_CHECKING:
     from .model import Model
 
 Argument = tuple[str, Any]
+Settled = tuple[Storage, Reason | None]
 
 
 def visit(model: Model, node: Node) -> bool:
@@ -79,7 +82,7 @@ def _single(model: Model, node: Node, first: Argument, rest: list[Argument]) -> 
     collective = is_collective(node.target)
     # A collective works on memory without gaps: only strides of dimensions of one may be others.
     is_movable = not collective or model.geometry.same_layout(place.region, result.region)
-    settled = relayout.settle(model, operand, node if is_movable else None, result)
+    settled = _settled(model, operand, node if is_movable else None, node, result)
     model.values[node] = relayout.value(model, node, settled[0], result)
     others = others_of(model, rest)
     _read(model, node, others)
@@ -96,7 +99,7 @@ def _listed(model: Model, node: Node, first: Argument, rest: list[Argument]) -> 
     model.values[node] = results
     own = None if is_collective(node.target) else node
     pairs = enumerate(zip(operands, results, strict=True))
-    settled = [relayout.settle(model, operand, own, result, i) for i, (operand, result) in pairs]
+    settled = [_settled(model, operand, own, node, result, i) for i, (operand, result) in pairs]
     laid = model.relaid.get(node, [r.value for r in results])
     model.values[node] = [model.at(r.storage, tensor) for r, tensor in zip(results, laid, strict=True)]
     others = others_of(model, rest)
@@ -107,6 +110,23 @@ def _listed(model: Model, node: Node, first: Argument, rest: list[Argument]) -> 
         mine, used = tuple(_beside(model, i, operand, rest)), tuple(_used(model, i, rest))
         _record(model, node, i, f"{first[0]}[{i}]", operand, settled[i], mine, used)
     return True
+
+
+def _settled(
+    model: Model, operand: Node, movable: Node | None, node: Node, result: Place, item: int | None = None
+) -> Settled:
+    """Settle a result inside its operand, if the operator gives it the strides and values that it says.
+
+    Random numbers are drawn in the order of memory. In place that is the functional operator's own order
+    where both lie alike without gaps: of an operand with gaps it makes something denser, whatever it says.
+    """
+    is_seeded = schema_of(node.target).seeded
+    place = model.place(operand)
+    has_gaps = place is not None and not model.geometry.axes(place.region).dense
+    is_other = has_gaps if is_seeded else is_untold(node.target) and is_mistold(node)
+    if is_other:
+        return result.storage, Reason.LAYOUT
+    return relayout.settle(model, operand, None if is_seeded else movable, result, item)
 
 
 def _beside(

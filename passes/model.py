@@ -317,13 +317,14 @@ class Model:
             until = wait_time(node, self.order) if in_flight else None
             for _, place in operands:
                 self.add_read(node, place, until, in_flight=in_flight)
-        is_relaid = node in self.relaid
-        value = self.values[node] = self.fresh(node, self.relaid[node] if is_relaid else node.meta.get("val"))
+        value = self.values[node] = self.fresh(node, self.relaid.get(node, node.meta.get("val")))
         keys = {_torch.storage_key(p.value): p.storage for _, p in operands}
         for place in places(value):
-            if is_relaid:
+            if node in self.relaid:
                 place.storage.relaid, place.storage.follows = True, followed(operands)
             owner = keys.get(_torch.storage_key(place.value))
+            if schema.hides_alias and operands and operands[0][1].value.device == place.value.device:
+                owner = operands[0][1].storage
             if owner is not None:
                 owner.close(Reason.UNKNOWN_OP, node)  # its schema hides that it aliases
                 place.storage.close(Reason.UNKNOWN_OP, node)

@@ -19,7 +19,8 @@ from .collectives import is_collective
 from .place import Place, Storage, Value, is_known, reads_alike
 from .reason import Reason
 from .region import Geometry, Region, Size, as_size
-from .schema import MISTOLD, argument, is_mistold, is_operator, schema_of, tensors
+from .schema import argument, is_operator, schema_of, tensors
+from .told import MISTOLD, is_mistold, is_untold
 
 if TYPE_CHECKING:
     from .model import Model
@@ -184,7 +185,8 @@ def _agrees(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
         return True  # it copies into an input, whatever the strides of its source
     if schema.returns_operand:
         return _lay(user, [laid[user.all_input_nodes[0]]], laid)
-    told = not (schema.mutable or _is_untold(model, user, laid))
+    # Random numbers are drawn in the order of memory: laid out anew, other elements get them.
+    told = not (schema.mutable or schema.seeded or _is_untold(model, user, laid))
     if not told or schema.name in MISTOLD:
         return told  # such a result has the strides that it had
     if not schema.name.startswith(("aten::", "prims::")):
@@ -250,6 +252,8 @@ def _is_untold(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
     """Return whether fake tensors cannot tell the strides of what a user makes of another layout."""
     schema = schema_of(user.target)
     operand = argument(user, schema.names[0]) if schema.names else None
+    if is_untold(user.target):
+        return True
     if not isinstance(operand, Node):
         return False
     if schema.name in _UNTOLD:

@@ -1,7 +1,7 @@
 """What an operator reads, writes and aliases, derived from its schema.
 
-Six tables below correct schemas and fake tensors that say less than the operator does, or other than it;
-everything else is derived.
+The tables below correct schemas that say less than the operator does, or other than it; everything else is
+derived. Which fake tensors say other strides than the operator gives is in ``told.py``.
 """
 
 from __future__ import annotations
@@ -36,6 +36,9 @@ _REACHING = frozenset(
     }
 )
 
+# Nothing is moved to a device where it is already: then it is the operand that is returned.
+_MAY_RETURN_OPERAND = frozenset({"prims::device_put", "aten::lift"})
+
 # Operators whose schema says "view" and that copy when the strides do not allow a view.
 _VIEW_OR_COPY = frozenset(
     {"aten::reshape", "aten::contiguous", "aten::flatten", "aten::reshape_as", "aten::to", "aten::ravel"}
@@ -66,10 +69,6 @@ _LOWERED_VIEWS = frozenset(
 )
 
 
-# What their results' layout is, whatever their fake tensors say of an operand that is not contiguous.
-MISTOLD = {"aten::index_fill": torch.preserve_format, "aten::roll": torch.contiguous_format}
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
 class OpSchema:
     """An operator's contract.
@@ -90,6 +89,8 @@ class OpSchema:
         unread: other arguments whose elements it never reads (declared by users).
         elementwise: whether it works element by element (declared by users).
         hides_accesses: whether it writes operands, or reads bytes beside them, that its schema does not name.
+        hides_alias: whether it may return its operand itself although its schema does not say so.
+        seeded: whether it draws random numbers, which it does in the order in which elements lie in memory.
     """
 
     name: str
@@ -107,34 +108,8 @@ class OpSchema:
     unread: frozenset[str] = frozenset()
     elementwise: bool = False
     hides_accesses: bool = False
-
-
-def is_mistold(node: Node, operand: torch.Tensor | None = None) -> bool:
-    """Return whether a call's result may have other strides than its fake tensor says.
-
-    Args:
-        node: the call.
-        operand: its first operand, laid out as it will be; as it is written by default.
-    """
-    if node.op != "call_function" or not is_operator(node.target):
-        return False
-    schema = schema_of(node.target)
-    memory_format = MISTOLD.get(schema.name)
-    if memory_format is None:
-        return False
-    first: Any = argument(node, schema.names[0])
-    value = first.meta.get("val") if operand is None and isinstance(first, Node) else operand
-    result = node.meta.get("val")
-    if not isinstance(value, torch.Tensor) or not isinstance(result, torch.Tensor):
-        return False  # no graph that could be analysed
-    if not all(isinstance(n, int) for n in (*value.shape, *value.stride())):
-        return True  # asked of others, it adds a guard
-    if memory_format is torch.contiguous_format and value.dim() > 3 and not value.is_contiguous():
-        return True  # roll is a cat of parts, which may be channels-last as its operands are
-    like = torch.empty_strided(
-        value.shape, value.stride(), device="meta"
-    )  # as torch's own kernel lays it out
-    return like.clone(memory_format=memory_format).stride() != result.stride()
+    hides_alias: bool = False
+    seeded: bool = False
 
 
 def is_operator(target: Any) -> bool:
@@ -183,6 +158,8 @@ def _contract(op: Any, declared: Declaration | None) -> OpSchema:
         unread=frozenset(n for n in names if n not in mutable and not declared.reads_argument(n)),
         elementwise=declared.elementwise,
         hides_accesses=name in _REACHING,
+        hides_alias=name in _MAY_RETURN_OPERAND,
+        seeded=torch.Tag.nondeterministic_seeded in op.tags,
     )
 
 

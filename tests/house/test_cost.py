@@ -101,5 +101,5 @@ def test_a_test_that_uses_none_of_it_pays_next_to_nothing(tmp_path: Path) -> Non
 
 
 def test_a_test_on_the_graph_backend_costs_little_more_than_tracing(tmp_path: Path) -> None:
-    above = _printed(_GRAPH, tmp_path)
+    above = _least(_GRAPH, tmp_path, 2)
     assert above < _TEST, f"{above:.1f} ms above tracing"

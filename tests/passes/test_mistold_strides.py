@@ -12,8 +12,8 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from pytest_reinplace.passes import Report, adversary, reinplace
 from pytest_reinplace.passes.graph_builder import GraphBuilder
-from pytest_reinplace.passes.schema import is_mistold
 from pytest_reinplace.passes.strategies import random_graph
+from pytest_reinplace.passes.told import is_mistold
 from pytest_reinplace.passes.verdict import judged
 from pytest_reinplace.passes.verify import assert_equivalent
 

@@ -24,6 +24,7 @@ from pytest_reinplace.passes import (
     slot_forms,
     variant,
 )
+from pytest_reinplace.passes.addressing import untold
 from pytest_reinplace.passes.execution import cloned, leaves, run
 from pytest_reinplace.passes.model import Model
 from pytest_reinplace.passes.oracle import judged, minimal, tallied
@@ -198,6 +199,8 @@ def test_a_copy_of_a_graph_has_subgraphs_of_its_own() -> None:
 
 
 def test_recorded_values_are_those_of_a_run() -> None:
+    lying: set[torch.fx.Node] = set()
+
     def same(node: torch.fx.Node, value: Any) -> None:
         if isinstance(value, GraphModule):
             return
@@ -206,10 +209,11 @@ def test_recorded_values_are_those_of_a_run() -> None:
                 assert (real.dtype, real.shape) == (fake.dtype, fake.shape), node.format_node()
                 assert real.storage_offset() == fake.storage_offset(), node.format_node()
                 pairs = zip(real.stride(), fake.stride(), real.shape, strict=True)
-                assert all(a == b or n <= 1 for a, b, n in pairs), node.format_node()
+                assert node in lying or all(a == b or n <= 1 for a, b, n in pairs), node.format_node()
 
     for seed in range(300):
         graph = random_graph(seed)
+        lying = untold(graph.gm.graph.nodes)
         run(graph.gm, cloned(graph.inputs), observer=same)
 
 

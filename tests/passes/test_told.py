@@ -1,0 +1,238 @@
+"""Operators that lie about strides, draw in the order of memory, hide an alias, need an aligned beginning."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx import Graph, GraphModule, Node
+from torch.utils._pytree import tree_leaves, tree_map_only
+
+from pytest_reinplace.passes import Reason, Report, reinplace
+from pytest_reinplace.passes._torch import collective, expecting_refusal
+from pytest_reinplace.passes.graph_builder import GraphBuilder
+from pytest_reinplace.passes.schema import schema_of
+from pytest_reinplace.passes.told import MISTOLD, is_untold
+from pytest_reinplace.passes.verify import assert_equivalent
+
+from .nested import rewritten
+from .trace import arange
+
+aten, prims = torch.ops.aten, torch.ops.prims
+Tensor = torch.Tensor
+
+# What an argument that needs a value is given, where it is no tensor.
+GIVEN = {
+    "rounding_mode": "floor",
+    "dtype": torch.float32,
+    "dim": 0,
+    "p": 0.5,
+    "half_to_float": False,
+    "input_dtype": torch.float32,
+}
+
+
+def held(b: GraphBuilder, *outputs: Node) -> Report:
+    """Rewrite the graph and hold it against itself."""
+    gm = b.finished([*outputs])
+    after = GraphModule(gm, Graph())
+    after.graph.output(after.graph.graph_copy(gm.graph, {}))
+    report = reinplace(after)
+    assert_equivalent(gm, after, b.inputs)
+    return report
+
+
+# -- what fake tensors say ---------------------------------------------------------------------
+
+
+def overloads() -> Iterator[Any]:
+    """Yield the functional operators that can be called with tensors and what is given above."""
+    for name in dir(aten):
+        packet = getattr(aten, name)
+        if name.startswith("__") or not hasattr(packet, "overloads"):
+            continue
+        for op in (getattr(packet, overload) for overload in packet.overloads()):
+            needed = [a for a in op._schema.arguments if not a.has_default_value()]
+            is_pure = not any(a.alias_info for a in op._schema.arguments)
+            if is_pure and any(str(a.type) == "Tensor" for a in needed):
+                if all(str(a.type) == "Tensor" or a.name in GIVEN for a in needed):
+                    yield op
+
+
+def operands() -> list[Tensor]:
+    """Return tensors of all kinds of strides, with numbers between 0 and 1."""
+    torch.manual_seed(0)
+    images = torch.rand(8, 12), torch.rand(12, 8)
+    return [torch.rand(6, 4).t(), images[0][::2, ::2], images[1][::2, ::2].t()]
+
+
+def calls(op: Any) -> Iterator[tuple[list[Any], dict[str, Any]]]:
+    needed = [a for a in op._schema.arguments if not a.has_default_value()]
+    places = [i for i, a in enumerate(needed) if str(a.type) == "Tensor"]
+    others = [torch.rand(6), torch.tensor(0.5), torch.rand(4, 6)] if len(places) > 1 else []
+    for mine, other in itertools.product(operands(), [None, *others]):
+        for first in places[:2] if other is not None else places[:1]:
+            given = [mine if other is None or i == first else other for i in range(len(needed))]
+            values = [given[i] if i in places else GIVEN[a.name] for i, a in enumerate(needed)]
+            pairs = list(zip(needed, values, strict=True))
+            yield [v for a, v in pairs if not a.kwarg_only], {a.name: v for a, v in pairs if a.kwarg_only}
+
+
+def lies(op: Any) -> bool:
+    """Return whether some result has other strides than its fake tensor; not those of dimensions of one."""
+    for args, kwargs in calls(op):
+        mode = FakeTensorMode()
+        try:
+            real = op(*args, **kwargs)
+            fake_args, fake_kwargs = tree_map_only(Tensor, mode.from_tensor, (args, kwargs))
+            with expecting_refusal(), mode:
+                fake = op(*fake_args, **fake_kwargs)
+        except Exception:  # noqa: BLE001 - an operator may refuse such operands in any way
+            continue
+        for a, b in zip(tree_leaves(real), tree_leaves(fake), strict=True):
+            if isinstance(a, Tensor) and a.layout == torch.strided and a.shape == b.shape and a.numel():
+                if any(s != t for s, t, n in zip(a.stride(), b.stride(), a.shape, strict=True) if n > 1):
+                    return True
+    return False
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_whoever_lies_about_strides_is_listed() -> None:
+    found = [op for op in overloads() if lies(op)]
+    assert aten.copysign.Tensor in found  # or nothing was called
+    assert [str(op) for op in found if not (is_untold(op) or schema_of(op).name in MISTOLD)] == []
+
+
+# -- what is laid out anew ---------------------------------------------------------------------
+
+
+def relaid(b: GraphBuilder) -> tuple[Node, Node]:
+    """Return an input with gaps, transposed, and a result that may lie in its place, in its strides."""
+    x = b.placeholder(arange(8, 8)[::2, ::2].t() + 1)
+    return x, b.call(
+        aten.masked_scatter.default, x, b.call(aten.gt.Scalar, x, 9), b.call(aten.mul.Tensor, x, 2)
+    )
+
+
+Reader = Callable[[GraphBuilder, Node], Node]
+TOLD: dict[str, Reader] = {
+    "mul": lambda b, x: b.call(aten.mul.Tensor, x, 2),
+    "div": lambda b, x: b.call(aten.div.Tensor, x, 2),
+}
+LYING: dict[str, Reader] = {
+    "floor": lambda b, x: b.call(
+        aten.div.Tensor_mode, x, b.placeholder(torch.tensor(3.0)), rounding_mode="floor"
+    ),
+    "copysign": lambda b, x: b.call(aten.copysign.Tensor, x, b.placeholder(torch.tensor(-1.0))),
+    "second operand": lambda b, x: b.call(aten.logaddexp.default, b.placeholder(arange(4)), x),
+}
+SEEDED: dict[str, Reader] = {
+    "rand_like": lambda b, x: b.call(aten.rand_like.default, x),
+    "randint_like": lambda b, x: b.call(aten.randint_like.default, x, 9),
+    "multinomial": lambda b, x: b.call(aten.multinomial.default, x, 2),
+    "of an empty one": lambda b, x: b.call(aten.bernoulli.p, b.call(aten.empty_like.default, x), 0.5),
+}
+
+
+@pytest.mark.parametrize("name", [*TOLD, *LYING, *SEEDED])
+def test_a_result_keeps_its_strides_for_readers_that_do_not_tell_theirs(name: str) -> None:
+    b = GraphBuilder()
+    x, new = relaid(b)
+    read = {**TOLD, **LYING, **SEEDED}[name](b, new)
+    b.call(aten.copy_.default, x, new)
+    report = held(b, read if name in LYING else b.call(aten.sum.dim_IntList, read, [0]))
+    assert ("aten::masked_scatter.self" in report.reinplaced) is (name in TOLD)
+
+
+@pytest.mark.parametrize("strides", ["contiguous", "gaps"])
+def test_numbers_are_drawn_in_place_where_that_is_the_same_order(strides: str) -> None:
+    b = GraphBuilder()
+    x = b.placeholder(arange(4, 6) if strides == "contiguous" else arange(8, 12)[::2, ::2])
+    new = b.call(aten.uniform.default, x)
+    b.call(aten.copy_.default, x, new)
+    report = held(b, b.call(aten.sum.dim_IntList, new, [0]))
+    assert ("aten::uniform.self" in report.reinplaced) is (strides == "contiguous")
+
+
+@pytest.mark.parametrize("is_transposed", [True, False])
+def test_numbers_drawn_in_another_order_are_other_numbers(is_transposed: bool) -> None:
+    """The functional form makes a contiguous tensor of any operand."""
+    b = GraphBuilder()
+    x = b.placeholder(arange(4, 6).t() if is_transposed else arange(6, 4))
+    new = b.call(aten.bernoulli.p, x, 0.5)
+    b.call(aten.copy_.default, x, new)
+    report = held(b, b.call(aten.sum.dim_IntList, new, [0]))
+    assert ("aten::bernoulli.self" in report.reinplaced) is not is_transposed
+
+
+# -- collectives, hidden aliases ---------------------------------------------------------------
+
+
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="torch without distributed")
+@pytest.mark.parametrize("name", ["broadcast", "all_reduce_coalesced"])
+@pytest.mark.parametrize("is_transposed", [True, False])
+def test_what_becomes_contiguous_in_a_collective_is_so_before(name: str, is_transposed: bool) -> None:
+    b = GraphBuilder()
+    value = b.call(aten.mul.Tensor, b.placeholder(arange(4, 6).t() if is_transposed else arange(6, 4)), 2)
+    if name == "broadcast":
+        started = b.call(collective(name), value, 0, "group")
+    else:
+        started = b.item(b.call(collective(name), [value], "sum", "group"), 0)
+    done = b.call(collective("wait_tensor"), started)
+    gm = b.finished([b.call(aten.neg.default, done)])
+    reasons = [o.reason for o in reinplace(gm).outcomes if o.op.endswith(name)]
+    assert reasons == ([Reason.LAYOUT] if is_transposed else [None])
+
+
+@pytest.mark.parametrize("moves", [True, False])
+def test_what_is_moved_to_its_own_device_is_the_operand(moves: bool) -> None:
+    b = GraphBuilder()
+    value = b.call(aten.mul.Tensor, b.placeholder(arange(8)), 2)
+    cpu = torch.device("cpu")
+    there = b.call(prims.device_put.default, value, cpu) if moves else b.call(aten.neg.default, value)
+    place = b.placeholder(torch.tensor([2]))
+    new = b.call(aten.index_put.default, there, [place], b.placeholder(torch.ones(1)))
+    report = held(b, new, b.call(aten.sum.default, value))
+    assert ("aten::index_put.self" in report.reinplaced) is not moves
+
+
+# -- beginnings --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("first", [1, 2])
+def test_complex_numbers_begin_at_whole_ones(first: int) -> None:
+    """A clone of what begins elsewhere stays one, or begins there, too; nothing is refused at run time."""
+    b = GraphBuilder()
+    value = b.call(aten.mul.Tensor, b.placeholder(arange(10)), 2)
+    part = b.call(aten.clone.default, b.call(aten.slice.Tensor, value, 0, first, first + 8))
+    pairs = b.call(aten.view_as_complex.default, b.call(aten.view.default, part, [4, 2]))
+    report = held(b, b.call(aten.mul.Tensor, pairs, 2))
+    assert ("aten::clone.self" in report.reinplaced) is (first == 2)
+
+
+def test_a_subgraph_may_look_at_its_operand_by_another_dtype() -> None:
+    def fn(flag: Tensor, x: Tensor) -> Tensor:
+        part = (x * 2)[1:9].clone()
+        seen: Tensor = torch.cond(
+            flag, lambda s: s.view(torch.int64) + 1, lambda s: s.view(torch.int64) + 2, (part,)
+        )
+        return seen
+
+    rewritten(fn, torch.tensor(True), arange(9), also=[False])
+
+
+def test_the_result_of_a_subgraph_may_be_looked_at_by_another_dtype() -> None:
+    def fn(flag: Tensor, x: Tensor, i: Tensor, v: Tensor) -> Tensor:
+        made: Tensor = torch.cond(
+            flag,
+            lambda x, i, v: (x * 3)[1:9].index_put((i,), v),
+            lambda x, i, v: (x * 4)[1:9].index_put((i,), v),
+            (x, i, v),
+        )
+        return made.view(torch.int64) + 1
+
+    rewritten(fn, torch.tensor(True), arange(9), torch.tensor([2]), torch.ones(1), also=[False])
