@@ -109,7 +109,12 @@ OPTIONS = (
     Option("json", "write the same, and each graph before and after, as JSON to PATH", "PATH"),
     Option("markdown", "write the same as Markdown to PATH, for a comment or $GITHUB_STEP_SUMMARY", "PATH"),
     Option("html", "write the same, and each graph before and after, as one HTML page to PATH", "PATH"),
-    Option("pass", "the pass under test: inductor, exact or package.module:attribute", "NAME", pass_name),
+    Option(
+        "pass",
+        "the pass under test: inductor (default; of corpus entries exact), exact or package.module:attribute",
+        "NAME",
+        pass_name,
+    ),
     Option(
         "backend", "how captured tests compile: inductor, or graph (no code generation)", "NAME", backend_name
     ),
