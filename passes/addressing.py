@@ -55,7 +55,8 @@ class Addressing:
         few = [n for n in nodes if id(n.target) in addressing]  # none, in most graphs
         named = {n: _itemsize(n) for n in few if scatter.is_absolute(n)}
         asking = {n: asked for n in few if (asked := _ASKING.get(id(n.target)))}
-        viewed = {n: _itemsize(n) for n in few if id(n.target) in _RETYPING} | asking
+        retyped = {n: _itemsize(n) for n in few if id(n.target) in _RETYPING}
+        viewed = retyped | asking
         keeping = _keeping(nodes) if named or viewed else set()
         _spread(nodes, named, keeping, self.named)
         # A functional copy begins where its first operand does, and offsets into it are not moved along.
@@ -70,7 +71,7 @@ class Addressing:
         # What all strides must be multiples of, also those of dimensions of one: larger items that are made.
         units = [_EXACT if n in asking else item for n, item in viewed.items() if n in asking or _enlarges(n)]
         self.unit: int = max(units, default=0)
-        self.has_beginnings: bool = self.has_names or _EXACT in asking.values() or len(viewed) > len(asking)
+        self.has_beginnings: bool = bool(named or retyped) or _EXACT in asking.values()
 
     def names(self, node: Node) -> int:
         """Return the largest item of a node's value that is named by an offset into its storage."""

@@ -82,7 +82,7 @@ def _single(model: Model, node: Node, first: Argument, rest: list[Argument]) -> 
     collective = is_collective(node.target)
     # A collective works on memory without gaps: only strides of dimensions of one may be others.
     is_movable = not collective or model.geometry.same_layout(place.region, result.region)
-    settled = _settled(model, operand, node if is_movable else None, node, result)
+    settled = _settled(model, node, operand, result, is_movable)
     model.values[node] = relayout.value(model, node, settled[0], result)
     others = others_of(model, rest)
     _read(model, node, others)
@@ -97,9 +97,9 @@ def _listed(model: Model, node: Node, first: Argument, rest: list[Argument]) -> 
     operands: list[Any] = list(first[1])
     results = model.fresh(node, node.meta["val"])
     model.values[node] = results
-    own = None if is_collective(node.target) else node
+    is_movable = not is_collective(node.target)
     pairs = enumerate(zip(operands, results, strict=True))
-    settled = [_settled(model, operand, own, node, result, i) for i, (operand, result) in pairs]
+    settled = [_settled(model, node, operand, result, is_movable, i) for i, (operand, result) in pairs]
     laid = model.relaid.get(node, [r.value for r in results])
     model.values[node] = [model.at(r.storage, tensor) for r, tensor in zip(results, laid, strict=True)]
     others = others_of(model, rest)
@@ -113,20 +113,22 @@ def _listed(model: Model, node: Node, first: Argument, rest: list[Argument]) -> 
 
 
 def _settled(
-    model: Model, operand: Node, movable: Node | None, node: Node, result: Place, item: int | None = None
+    model: Model, node: Node, operand: Node, result: Place, is_movable: bool, item: int | None = None
 ) -> Settled:
     """Settle a result inside its operand, if the operator gives it the strides and values that it says.
 
     Random numbers are drawn in the order of memory. In place that is the functional operator's own order
     where both lie alike without gaps: of an operand with gaps it makes something denser, whatever it says.
     """
-    is_seeded = schema_of(node.target).seeded
-    place = model.place(operand)
-    has_gaps = place is not None and not model.geometry.axes(place.region).dense
-    is_other = has_gaps if is_seeded else is_untold(node.target) and is_mistold(node)
+    if schema_of(node.target).seeded:
+        place = model.place(operand)
+        is_other = place is not None and not model.geometry.axes(place.region).dense
+        is_movable = False
+    else:
+        is_other = is_untold(node.target) and is_mistold(node)
     if is_other:
         return result.storage, Reason.LAYOUT
-    return relayout.settle(model, operand, None if is_seeded else movable, result, item)
+    return relayout.settle(model, operand, node if is_movable else None, result, item)
 
 
 def _beside(

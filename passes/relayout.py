@@ -20,7 +20,7 @@ from .place import Place, Storage, Value, is_known, reads_alike
 from .reason import Reason
 from .region import Geometry, Region, Size, as_size
 from .schema import argument, is_operator, schema_of, tensors
-from .told import MISTOLD, is_mistold, is_untold
+from .told import MISTOLD, UNTOLD_OF_ONE, is_mistold, is_untold
 
 if TYPE_CHECKING:
     from .model import Model
@@ -38,8 +38,6 @@ _BY_STRIDES = frozenset(
         "_reshape_alias_copy",
     )
 )
-# Fake tensors do not tell what strides these give to operands with a dimension of one.
-_UNTOLD = frozenset({"aten::index", "aten::_unsafe_index"})
 _INT = frozenset({int})
 _FEW = 32  # elements that are looked at one by one
 _MOST_USERS = 64  # a result used more often than this keeps its own layout: the check stays linear
@@ -250,13 +248,13 @@ def _is_unused(user: Node, item: int) -> bool:
 
 def _is_untold(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
     """Return whether fake tensors cannot tell the strides of what a user makes of another layout."""
-    schema = schema_of(user.target)
-    operand = argument(user, schema.names[0]) if schema.names else None
     if is_untold(user.target):
         return True
+    schema = schema_of(user.target)
+    operand = argument(user, schema.names[0]) if schema.names else None
     if not isinstance(operand, Node):
         return False
-    if schema.name in _UNTOLD:
+    if schema.name in UNTOLD_OF_ONE:
         return _has_one(operand.meta["val"])
     return any(
         is_mistold(user, value) for value in (None, *model.layouts.get(operand, ()), laid.get(operand))

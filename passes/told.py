@@ -38,6 +38,9 @@ UNTOLD = frozenset(
     }
 )
 
+# These are told but for operands with a dimension of one.
+UNTOLD_OF_ONE = frozenset({"aten::index", "aten::_unsafe_index"})
+
 
 def is_untold(op: Any) -> bool:
     """Return whether no rule tells the strides of what it makes of operands that are not contiguous."""

@@ -172,8 +172,6 @@ class _Bench:
 
     def compile(self, name: str, *, pictured: bool, verified: bool) -> None:
         """Compile with a pass, hold the first call against eager, and call until nothing is compiled."""
-        entry, program = self._entry, self._pair.program
-        self._state.restore()
         capturing = Capture(
             name,
             self._backend,
@@ -183,25 +181,46 @@ class _Bench:
             forgets=False,
             bounded=True,
         )
-        counting = _torch.counting_moved_bytes()
-        with configured(entry), self._tuning() as waited, capturing as capture, counting as moved:
-            fast = self._compiler(name)(program.fn)
-            start = time.perf_counter()
-            result = called(fast, program, entry)
-            taken = time.perf_counter() - start - waited()
-            graphs = tuple(capture.checked_graphs)
-            self._judge(name, graphs, result)
-            del result
-            self._warm(lambda: called(fast, program, entry))
+        graphs: list[CapturedGraph] = []
+
+        def judge(result: object) -> None:
+            graphs.extend(capturing.checked_graphs)
+            self._judge(name, tuple(graphs), result)
+
+        with _torch.counting_moved_bytes() as moved:
+            taken = self._compiled(name, capturing, judge)
         clones = [o for graph in graphs for o in graph.report.outcomes if not o.reinplaced]
-        self._calls[name] = lambda: plainly(fast, program, entry)
         self._facts[name] = {
             "clones": len(clones),
             "clone_bytes": sum(outcome.nbytes for outcome in clones),
             "compile_seconds": taken,
-            "moved_bytes": None if entry.ahead_of_time else moved() or None,  # it counts no constants
+            "moved_bytes": None if self._entry.ahead_of_time else moved() or None,  # it counts no constants
             "least_bytes": sum(graph.least_bytes for graph in graphs) or None,
         }
+
+    def _compiled(self, name: str, capture: Capture, take: Callable[[object], None]) -> float:
+        """Compile under a capture, call until nothing is compiled; returns the first call's seconds.
+
+        Args:
+            name: the pass.
+            capture: the capture.
+            take: is given what the first call returned.
+        """
+        entry, program = self._entry, self._pair.program
+        self._state.restore()
+        with configured(entry), self._tuning() as waited, capture:
+            fast = self._compiler(name)(program.fn)
+            start = time.perf_counter()
+            result = called(fast, program, entry)
+            taken = time.perf_counter() - start - waited()
+            take(result)
+            del result
+            with self._alone():
+                for _ in range(_WARM):
+                    self._state.restore()
+                    called(fast, program, entry)
+        self._calls[name] = functools.partial(plainly, fast, program, entry)
+        return taken
 
     def _compiler(self, name: str) -> ahead_of_time.Compiler:
         entry = self._entry
@@ -215,12 +234,6 @@ class _Bench:
         if self._preset.device == "cuda" and self._backend == "inductor":
             return _torch.tuning_in(self._alone)
         return contextlib.nullcontext(lambda: 0.0)
-
-    def _warm(self, one: Callable[[], object]) -> None:
-        with self._alone():
-            for _ in range(_WARM):
-                self._state.restore()
-                one()
 
     def _judge(self, name: str, graphs: tuple[CapturedGraph, ...], result: object) -> None:
         assert self._eager is not None
@@ -256,7 +269,6 @@ class _Bench:
         """
         import torch
 
-        entry, program = self._entry, self._pair.program
         torch.compiler.reset()
         _torch.forget_kernels()
         names = [name for name in self._calls if name != EAGER]
@@ -266,13 +278,8 @@ class _Bench:
         if self._preset.device == "cuda":
             torch.cuda.empty_cache()
         for name in names:
-            self._state.restore()
-            capturing = Capture(name, self._backend, progress=self._progress, forgets=False)
-            with configured(entry), self._tuning(), capturing:
-                fast = self._compiler(name)(program.fn)
-                called(fast, program, entry)
-                self._warm(functools.partial(called, fast, program, entry))
-            self._calls[name] = functools.partial(plainly, fast, program, entry)
+            capture = Capture(name, self._backend, progress=self._progress, forgets=False)
+            self._compiled(name, capture, lambda _: None)
         return self._timed(calls, rounds)
 
     def _size(self, effort: Effort) -> tuple[int, int]:

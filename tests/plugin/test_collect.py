@@ -223,49 +223,34 @@ def test_grad_without_a_result_that_requires_it_is_explained(project: pytest.Pyt
     result.stdout.fnmatch_lines(["*grad is true, but no result of builders:update requires a gradient*"])
 
 
-def test_options_reach_inductor(project: pytest.Pytester) -> None:
+@pytest.mark.parametrize(
+    ("option", "asked", "as_eager"),
+    [
+        pytest.param("enable_auto_functionalized_v2", False, "silent", id="it is on otherwise"),
+        pytest.param("shape_padding", True, "asked", id="no stopwatch decides what is padded otherwise"),
+    ],
+)
+def test_options_reach_inductor(project: pytest.Pytester, option: str, asked: bool, as_eager: str) -> None:
+    """Eagerly, nothing sets an option: the entry that is compiled with another one returns something else."""
     project.makepyfile(
-        observed="""
+        observed=f"""
         import torch
         from pytest_reinplace import Program
         from torch._inductor import config
 
         def step(x, index, value):
             x[index] = value
-            return x * (2 if config.enable_auto_functionalized_v2 else 3)
+            return x * (2 if config.{option} is {asked} else 3)
 
         def build(device):
             return Program(step, (torch.ones(4), torch.tensor([0]), torch.ones(1)))
         """
     )
-    write(project, "builder: observed:build\nclones: {exact: []}\n", "same")
-    write(
-        project,
-        "builder: observed:build\nclones: {exact: []}\noptions: {enable_auto_functionalized_v2: false}\n",
-    )
-    project.runpytest("-k", "same").assert_outcomes(passed=1, deselected=1)
-    project.runpytest("-k", "not same").assert_outcomes(failed=1, deselected=1)
-
-
-def test_no_stopwatch_decides_what_is_padded_unless_the_entry_asks(project: pytest.Pytester) -> None:
-    project.makepyfile(
-        padded="""
-        import torch
-        from pytest_reinplace import Program
-        from torch._inductor import config
-
-        def step(x, index, value):
-            x[index] = value
-            return x * (2 if config.shape_padding else 3)
-
-        def build(device):
-            return Program(step, (torch.ones(4), torch.tensor([0]), torch.ones(1)))
-        """
-    )
-    write(project, "builder: padded:build\nclones: {exact: []}\noptions: {shape_padding: true}\n", "same")
-    write(project, "builder: padded:build\nclones: {exact: []}\n")
-    project.runpytest("-k", "same").assert_outcomes(passed=1, deselected=1)
-    project.runpytest("-k", "not same").assert_outcomes(failed=1, deselected=1)
+    entry = "builder: observed:build\nclones: {exact: []}\n"
+    write(project, f"{entry}options: {{{option}: {str(asked).lower()}}}\n", "asked")
+    write(project, entry, "silent")
+    project.runpytest("-k", as_eager).assert_outcomes(passed=1, deselected=1)
+    project.runpytest("-k", f"not {as_eager}").assert_outcomes(failed=1, deselected=1)
 
 
 @pytest.mark.parametrize("outcome", ["passed", "failed"])
