@@ -58,7 +58,7 @@ def is_mistold(node: Node, operand: torch.Tensor | None = None) -> bool:
         return False
     schema = schema_of(node.target)
     if is_untold(node.target):
-        return operand is not None or not _is_plain(node)
+        return not _is_plain(node)
     memory_format = MISTOLD.get(schema.name)
     if memory_format is None:
         return False

@@ -120,6 +120,26 @@ def test_strides_of_symbolic_sizes_are_not_told(mode: Literal["symbolic", "fake"
     assert is_mistold(rolled) is (mode == "symbolic")
 
 
+@pytest.mark.parametrize("mode", ["symbolic", "fake"])
+def test_an_operator_that_lies_is_not_told_of_symbolic_sizes(mode: Literal["symbolic", "fake"]) -> None:
+    gm = make_fx(aten.copysign.Tensor, tracing_mode=mode)(arange(6, 4), arange(6, 4))
+    (made,) = gm.graph.find_nodes(op="call_function", target=aten.copysign.Tensor)
+    assert is_mistold(made) is (mode == "symbolic")
+    shape_env = made.meta["val"].fake_mode.shape_env
+    assert mode == "fake" or shape_env.guards == []
+
+
+@pytest.mark.parametrize("operand", ["contiguous", "transposed"])
+@pytest.mark.parametrize("result", ["contiguous", "transposed"])
+def test_an_operator_that_lies_is_told_where_nothing_has_other_strides(operand: str, result: str) -> None:
+    values = {"contiguous": torch.empty(6, 4), "transposed": torch.empty(4, 6).t()}
+    graph = torch.fx.Graph()
+    given = graph.placeholder("x")
+    made = graph.call_function(aten.copysign.Tensor, (given, given))
+    given.meta["val"], made.meta["val"] = values[operand], values[result]
+    assert is_mistold(made) is ("transposed" in (operand, result))
+
+
 def test_what_is_only_read_may_have_any_strides() -> None:
     b, value, _ = made("index_fill")
     base = b.call(aten.mul.Tensor, b.placeholder(arange(6, 4)), 2)

@@ -12,7 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import Graph, GraphModule, Node
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from pytest_reinplace.passes import Reason, Report, reinplace
+from pytest_reinplace.passes import Reason, Report, analyze, reinplace
 from pytest_reinplace.passes._torch import collective, expecting_refusal
 from pytest_reinplace.passes.graph_builder import GraphBuilder
 from pytest_reinplace.passes.schema import schema_of
@@ -200,6 +200,16 @@ def test_what_is_moved_to_its_own_device_is_the_operand(moves: bool) -> None:
     assert ("aten::index_put.self" in report.reinplaced) is not moves
 
 
+def test_what_is_moved_to_another_device_is_not_the_operand() -> None:
+    b = GraphBuilder()
+    value = b.call(aten.mul.Tensor, b.placeholder(arange(8)), 2)
+    there = b.call(prims.device_put.default, value, torch.device("meta"))
+    place = b.call(aten.arange.default, 1, device="meta")
+    new = b.call(aten.index_put.default, there, [place], b.call(aten.ones.default, [1], device="meta"))
+    report = analyze(b.finished([b.call(aten.neg.default, new), value]))
+    assert report.reinplaced == ["aten::index_put.self"]
+
+
 # -- beginnings --------------------------------------------------------------------------------
 
 
@@ -214,18 +224,39 @@ def test_complex_numbers_begin_at_whole_ones(first: int) -> None:
     assert ("aten::clone.self" in report.reinplaced) is (first == 2)
 
 
-def test_a_subgraph_may_look_at_its_operand_by_another_dtype() -> None:
+@pytest.mark.parametrize("first", [1, 2])
+def test_larger_items_begin_at_whole_ones(first: int) -> None:
+    b = GraphBuilder()
+    value = b.call(aten.mul.Tensor, b.placeholder(arange(10).to(torch.float32)), 2)
+    part = b.call(aten.clone.default, b.call(aten.slice.Tensor, value, 0, first, first + 8))
+    larger = b.call(prims.view_of_dtype.default, part, torch.float64)
+    report = held(b, b.call(aten.neg.default, larger))
+    assert ("aten::clone.self" in report.reinplaced) is (first == 2)
+
+
+Look = Callable[[Tensor], Tensor]
+LOOKS: dict[str, Look] = {
+    "by another dtype": lambda s: s.view(torch.int64),
+    "by an offset": lambda s: aten.as_strided_copy.default(s, [3], [2], 2),
+}
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_a_subgraph_may_look_at_where_its_operand_begins(name: str) -> None:
+    look = LOOKS[name]
+
     def fn(flag: Tensor, x: Tensor) -> Tensor:
         part = (x * 2)[1:9].clone()
-        seen: Tensor = torch.cond(
-            flag, lambda s: s.view(torch.int64) + 1, lambda s: s.view(torch.int64) + 2, (part,)
-        )
+        seen: Tensor = torch.cond(flag, lambda s: look(s) + 1, lambda s: look(s) + 2, (part,))
         return seen
 
     rewritten(fn, torch.tensor(True), arange(9), also=[False])
 
 
-def test_the_result_of_a_subgraph_may_be_looked_at_by_another_dtype() -> None:
+@pytest.mark.parametrize("name", LOOKS)
+def test_it_may_be_looked_at_where_the_result_of_a_subgraph_begins(name: str) -> None:
+    look = LOOKS[name]
+
     def fn(flag: Tensor, x: Tensor, i: Tensor, v: Tensor) -> Tensor:
         made: Tensor = torch.cond(
             flag,
@@ -233,6 +264,6 @@ def test_the_result_of_a_subgraph_may_be_looked_at_by_another_dtype() -> None:
             lambda x, i, v: (x * 4)[1:9].index_put((i,), v),
             (x, i, v),
         )
-        return made.view(torch.int64) + 1
+        return look(made) + 1
 
     rewritten(fn, torch.tensor(True), arange(9), torch.tensor([2]), torch.ones(1), also=[False])
