@@ -148,6 +148,8 @@ def _hands_on(target: Any) -> bool:
     schema = schema_of(target)
     if schema.view or schema.view_or_copy or any(r is not None for r in schema.returns):
         return True
+    if schema.hides_alias:
+        return True
     is_candidate = schema.name.startswith(_CANDIDATES) or schema.name in scatter.VIEWS
     return is_candidate or not schema.name.startswith("aten::") or in_place_form(target) is not None
 

@@ -265,8 +265,9 @@ def _same_node(decision: Decision, candidate: Candidate) -> Refusal | None:
         ):
             continue
         # Each was cloned on its own: neither may see the other's write, now or in its result later.
-        seen = [*candidate.writes, *(r.place.region for r in decision.model.reads[candidate.result])]
-        if any(_meets(decision, a, b) for a in other.writes for b in seen):
+        later = (r.place.region for r in decision.model.reads[candidate.result])
+        pairs = ((other, (*_used(candidate), *later)), (candidate, _used(other)))
+        if any(_meets(decision, a, b) for writer, seen in pairs for a in writer.writes for b in seen):
             apart = _between(decision, candidate, other.operand.storage)
             return Refusal(Reason.SAME_NODE, (other.operand_node,), apart | {other.index})
     user = _user_in_place(decision, candidate)
@@ -286,6 +287,11 @@ def _same_node(decision: Decision, candidate: Candidate) -> Refusal | None:
     if _make_room(decision, candidate, hits, culprits):
         return None
     return Refusal(Reason.SAME_NODE, tuple(dict.fromkeys(n for _, n, _ in hits)), culprits)
+
+
+def _used(candidate: Candidate) -> tuple[Region, ...]:
+    """Return what a call looks at of a candidate: a subgraph may read all that it is given."""
+    return (candidate.operand.region,) if candidate.kind is Kind.CALL else candidate.writes
 
 
 def _user_in_place(decision: Decision, candidate: Candidate) -> Candidate | None:

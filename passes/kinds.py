@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.fx import Node
 
-from . import _torch, functional_op, origin, outs, relayout, scatter, wrapper, wrapper_check
+from . import _torch, functional_op, origin, outs, relayout, scatter, variant, wrapper, wrapper_check
 from .candidate import Kind
 from .errors import GraphError
 from .place import Place, Storage, Value, is_known, mapped, places, reads_alike
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .model import Model
 
 _INDEX_PUT = frozenset({"aten::index_put", "aten::_unsafe_index_put"})
+_NAMED = _INDEX_PUT | scatter.VIEWS.keys() | {"aten::clone", "aten::copy"}
 
 
 def visit_wrapper(model: Model, node: Node) -> bool:
@@ -57,7 +58,8 @@ def visit_candidate(model: Model, node: Node) -> bool:
     """Add the candidate of a functional operator; returns whether ``node`` is of such a kind."""
     name = schema_of(node.target).name
     if node in model.setting.aside:
-        model.unsupported.append((node, ((name, "self"),), functional_op.copied_bytes(model, node)))
+        if name in _NAMED or variant.in_place_form(node.target) is not None:
+            model.unsupported.append((node, ((name, "self"),), functional_op.copied_bytes(model, node)))
         return False
     if name in _INDEX_PUT:
         return _index_put(model, node)

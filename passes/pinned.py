@@ -7,7 +7,7 @@ its offset, and so does what a subgraph returns, which the caller may address th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import torch
@@ -18,6 +18,7 @@ from .addressing import goes_by_beginning
 from .place import Place
 from .region import as_size
 from .schema import is_operator, schema_of
+from .told import is_mistold
 
 if TYPE_CHECKING:
     from .decision import Decision
@@ -26,6 +27,24 @@ if TYPE_CHECKING:
 
 def names_offsets(graph: Graph) -> bool:
     """Return whether a graph, or one that it calls, names bytes by an offset, or asks for one."""
+    return _has(graph, goes_by_beginning)
+
+
+def are_hidden(graph: Graph) -> bool:
+    """Return whether offsets name bytes of what may begin elsewhere than a graph says.
+
+    What is moved to the device where it is remains where it is, and the graph says that it is a copy. Then
+    offsets, in a graph or in one that it calls, name other bytes than they say, and no copy may be another.
+    """
+    return _has(graph, _hides_beginning) and names_offsets(graph)
+
+
+def _hides_beginning(node: Node) -> bool:
+    return is_operator(node.target) and schema_of(node.target).hides_alias and is_mistold(node)
+
+
+def _has(graph: Graph, asked: Callable[[Node], bool]) -> bool:
+    """Return whether a graph, or one that it calls, has a node of some kind."""
     pending, seen = [graph], set[int]()
     while pending:
         one = pending.pop()
@@ -36,7 +55,7 @@ def names_offsets(graph: Graph) -> bool:
             module = hop.subgraph(one, node)
             if module is not None:
                 pending.append(module.graph)
-            elif goes_by_beginning(node):
+            elif asked(node):
                 return True
     return False
 

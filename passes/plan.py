@@ -105,7 +105,7 @@ def decided(graph: Graph, calls: Calls, options: Options) -> Decision:
         GraphError: it is no functional graph.
     """
     wellformed.check(graph)
-    setting = Setting()
+    setting = Setting(aside=frozenset(graph.nodes) if calls.hidden else frozenset())
     while True:
         decision = laid_out(best(Model(graph, options, setting=setting, calls=calls)))
         if options.order == "free":
@@ -122,7 +122,8 @@ def alone(graph: Graph, options: Options) -> Plan:
     Raises:
         GraphError: it is no functional graph.
     """
-    return Plan(decided(graph, Calls(Summaries(lowered=options.lowered)), options), {})
+    calls = Calls(Summaries(lowered=options.lowered), hidden=pinned.are_hidden(graph))
+    return Plan(decided(graph, calls, options), {})
 
 
 def shared(root: Graph) -> frozenset[GraphModule]:

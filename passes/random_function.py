@@ -13,6 +13,7 @@ import torch
 from torch.fx import Node
 
 from .random_pool import Pool
+from .random_reader import MOST
 
 aten: Any = torch.ops.aten
 
@@ -116,6 +117,13 @@ def _fill(pool: Pool, node: Node) -> Node:
     return pool.builder.call(aten.fill.Scalar, node, _number(pool))
 
 
+def _drawn(pool: Pool, node: Node) -> Node:
+    """Fill with random numbers, which are drawn in the order of memory."""
+    if pool.draws.chance(50):
+        return pool.builder.call(aten.bernoulli.p, node, 0.5)
+    return pool.builder.call(aten.random.to, node, MOST)
+
+
 def _gcd(pool: Pool, node: Node) -> Node | None:
     """Combine element by element; the other operand may be of another dtype or shape."""
     value = node.meta["val"]
@@ -164,4 +172,5 @@ _KINDS: tuple[Callable[[Pool, Node], Node | None], ...] = (
     _index_reduce,
     _fill,
     _gcd,
+    _drawn,
 )

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from . import random_collective, random_function, random_subgraph, random_view, random_wrapper
+from . import random_collective, random_function, random_reader, random_subgraph, random_view, random_wrapper
 from .draws import Draws
 from .graph_builder import GraphBuilder
 from .random_pool import Pool
@@ -68,21 +68,7 @@ class Steps:
         self.pool.keep(self._some_view(self.pool.any()))
 
     def _read(self) -> None:
-        call, node = self.builder.call, self.pool.any(fresh=70)
-        value = node.meta["val"]
-        kind = self.draws.of(("neg", "add", "sum", "flip", "cat", "repeat"))
-        if kind == "add":
-            self.pool.keep(call(aten.add.Tensor, node, self.pool.shaped(value.shape, value.dtype)))
-        elif kind == "sum":
-            self.pool.keep(call(aten.sum.default, node))
-        elif kind == "flip" and value.dim():
-            self.pool.keep(call(aten.flip.default, node, [self.draws.below(value.dim())]))
-        elif kind == "cat" and value.dim():
-            self.pool.keep(call(aten.cat.default, [node, self.pool.shaped(value.shape, value.dtype)]))
-        elif kind == "repeat":
-            self.pool.keep(call(aten.mul.Tensor, node, node))
-        else:
-            self.pool.keep(call(aten.neg.default, node))
+        random_reader.add(self.pool)
 
     def _collective(self) -> None:
         """Start a collective, do something else meanwhile, and wait for it."""

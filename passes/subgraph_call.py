@@ -59,12 +59,14 @@ class Calls:
         ties: of the calls whose subgraphs write operands in place.
         pinned: whether what the graph returns must begin at the offset that it has.
         inner: whether another graph calls this one, and goes by the strides of what it returns.
+        hidden: whether offsets name bytes of what may begin elsewhere: then everything stays functional.
     """
 
     summaries: Summaries
     ties: dict[Node, tuple[Tie, ...]] = dataclasses.field(default_factory=dict)
     pinned: bool = False
     inner: bool = False
+    hidden: bool = False
 
 
 def visit(model: Model, node: Node) -> bool:
@@ -227,10 +229,11 @@ def _add_tie(model: Model, call: hop.Call, tie: Tie) -> None:
     if tie.writes is not None and place.region.static:
         writes = tuple(r.shifted(place.region.offset) for r in tie.writes)
     model.add_read(call.node, place)
+    tied = {other.slot for other in model.calls.ties[call.node]}  # these are written, or copied, themselves
     others = tuple(
         (call.label(slot), n, p)
         for slot in call.slots
-        if slot != tie.slot
+        if slot not in tied
         for n, p in model.operands(call.value(slot))
     )
     candidate = Candidate(

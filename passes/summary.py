@@ -205,7 +205,8 @@ class _Walk:
         for operand in node.all_input_nodes:
             for tensor in tensors(operand.meta.get("val")):
                 by_key[_torch.storage_key(tensor)] = self._origins(operand)
-        vanishes = self._known.lowered and protect.may_vanish(node)
+        hides_alias = is_operator(node.target) and schema_of(node.target).hides_alias
+        vanishes = hides_alias or (self._known.lowered and protect.may_vanish(node))
         more = self._operand_origins(node) if vanishes else frozenset()
 
         def one(tensor: torch.Tensor) -> Origins:

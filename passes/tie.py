@@ -12,6 +12,7 @@ that a loop captures is never written: iterations repeat, so its old value is al
 
 from __future__ import annotations
 
+import dataclasses
 import operator
 from collections.abc import Iterable
 from typing import Any
@@ -49,6 +50,7 @@ class _Planner:
         self._functional: dict[GraphModule, Plan | None] = {}
         self._root = root
         self._names_offsets = pinned.names_offsets(root)
+        self._hidden = pinned.are_hidden(root)
 
     def plan(self, graph: Graph) -> Plan:
         """Plan a graph: its subgraphs first."""
@@ -66,11 +68,12 @@ class _Planner:
             if tied is not None:
                 inner.update(tied[0])
                 ties.update(tied[1])
-        decision = decided(graph, Calls(self._summaries, ties, pins, is_inner), self._options)
+        calls = Calls(self._summaries, ties, pins, is_inner, self._hidden)
+        decision = decided(graph, calls, self._options)
         told = {(c.node, c.slot) for c in decision.model.candidates}
         if any((node, tie.result) not in told for node, tied in ties.items() for tie in tied):
             # The graph's own model left a tie out: a write that nobody would have looked at.
-            calls = Calls(self._summaries, pinned=pins, inner=is_inner)
+            calls = dataclasses.replace(calls, ties={})
             inner, decision = {}, decided(graph, calls, self._options)
         for module in users:
             functional = self.functional(module)

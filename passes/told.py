@@ -1,9 +1,9 @@
-"""Operators whose results have other strides than their fake tensors say.
+"""Operators whose results have other strides, or begin elsewhere, than their fake tensors say.
 
-Fake tensors come from a meta function, which for these is not what the kernel lays its result out by. What
-is decided by strides is then decided by nothing: such operators keep the operands that they are given, and
-nobody writes bytes of their results by an offset. ``tests/passes/test_told.py`` holds the real results of all
-operators that it can call against fake ones.
+Fake tensors come from a meta function, which for these is not what the kernel lays its result out by, or
+from a copy where the operand itself is returned. What is decided by strides is then decided by nothing: such
+operators keep the operands that they are given, and nobody writes bytes of their results by an offset.
+``tests/passes/test_told.py`` holds the real results of all operators that it can call against fake ones.
 """
 
 from __future__ import annotations
@@ -60,21 +60,29 @@ def is_mistold(node: Node, operand: torch.Tensor | None = None) -> bool:
     if is_untold(node.target):
         return not _is_plain(node)
     memory_format = MISTOLD.get(schema.name)
-    if memory_format is None:
+    if memory_format is None and not schema.hides_alias:
         return False
     first: Any = argument(node, schema.names[0])
     value = first.meta.get("val") if operand is None and isinstance(first, Node) else operand
     result = node.meta.get("val")
     if not isinstance(value, torch.Tensor) or not isinstance(result, torch.Tensor):
         return False  # no graph that could be analysed
-    if not all(isinstance(n, int) for n in (*value.shape, *value.stride())):
+    if not all(isinstance(n, int) for n in (*value.shape, *value.stride(), value.storage_offset())):
         return True  # asked of others, it adds a guard
+    if memory_format is None:
+        return value.device == result.device and not _is_laid_out_alike(value, result)
     if memory_format is torch.contiguous_format and value.dim() > 3 and not value.is_contiguous():
         return True  # roll is a cat of parts, which may be channels-last as its operands are
     like = torch.empty_strided(
         value.shape, value.stride(), device="meta"
     )  # as torch's own kernel lays it out
     return like.clone(memory_format=memory_format).stride() != result.stride()
+
+
+def _is_laid_out_alike(value: torch.Tensor, result: torch.Tensor) -> bool:
+    """Return whether what is returned as it is lies as the fake tensor of a copy of it says."""
+    places = [(t.stride(), t.storage_offset()) for t in (value, result)]
+    return places[0] == places[1]
 
 
 def _is_plain(node: Node) -> bool:

@@ -207,7 +207,7 @@ def test_recorded_values_are_those_of_a_run() -> None:
         for (_, real), (_, fake) in zip(leaves(value), leaves(node.meta["val"]), strict=True):
             if isinstance(real, torch.Tensor):
                 assert (real.dtype, real.shape) == (fake.dtype, fake.shape), node.format_node()
-                assert real.storage_offset() == fake.storage_offset(), node.format_node()
+                assert node in lying or real.storage_offset() == fake.storage_offset(), node.format_node()
                 pairs = zip(real.stride(), fake.stride(), real.shape, strict=True)
                 assert node in lying or all(a == b or n <= 1 for a, b, n in pairs), node.format_node()
 

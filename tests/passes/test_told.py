@@ -12,7 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import Graph, GraphModule, Node
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from pytest_reinplace.passes import Reason, Report, analyze, reinplace
+from pytest_reinplace.passes import Reason, Report, adversary, analyze, reinplace
 from pytest_reinplace.passes._torch import collective, expecting_refusal
 from pytest_reinplace.passes.graph_builder import GraphBuilder
 from pytest_reinplace.passes.schema import schema_of
@@ -208,6 +208,20 @@ def test_what_is_moved_to_another_device_is_not_the_operand() -> None:
     new = b.call(aten.index_put.default, there, [place], b.call(aten.ones.default, [1], device="meta"))
     report = analyze(b.finished([b.call(aten.neg.default, new), value]))
     assert report.reinplaced == ["aten::index_put.self"]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("moves", [True, False])
+def test_offsets_into_what_hides_its_beginning_keep_the_graph_as_it_is(first: int, moves: bool) -> None:
+    """What is moved to its own device begins where it did; the graph says that it is a copy."""
+    b = GraphBuilder()
+    part = b.call(aten.slice.Tensor, b.placeholder(arange(9)), 0, first, first + 8)
+    there = b.call(prims.device_put.default, part, torch.device("cpu"))
+    value = b.call(aten.clone.default, there if moves else part)
+    view = b.call(aten.as_strided.default, value, [2], [1], 2)
+    new = b.v2(adversary.operator("bump"), {"x": (value, view)})[-1]
+    report = held(b, b.call(aten.neg.default, new))
+    assert ("reinplace_adversary::bump.x" in report.reinplaced) is not (moves and first)
 
 
 # -- beginnings --------------------------------------------------------------------------------
