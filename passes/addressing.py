@@ -8,6 +8,7 @@ to the first finds them for all values.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 from typing import Any
 
@@ -16,7 +17,7 @@ from torch.fx import Node
 
 from . import scatter
 from .schema import is_operator, schema_of, tensors
-from .told import is_mistold
+from .told import is_mistold, may_be_mistold
 from .variant import in_place_form
 
 aten: Any = torch.ops.aten
@@ -63,10 +64,13 @@ class Addressing:
         viewed.update((n, _EXACT) for n in self.named if n.target is aten.copy.default)
         _spread(nodes, viewed, keeping, self.viewed)
         self.has_names: bool = bool(named)
-        lying = untold(nodes) if named else ()
+        lying = untold(nodes)
         # What offsets name by strides that are not the real ones depends on what a copy keeps of these, so
-        # that nothing on the way may be another copy than it was.
-        self.lying: frozenset[Node] = frozenset(n for n in lying if n in named or n in self.named)
+        # that nothing on the way may be another copy than it was. The same goes for copies of their parts,
+        # which keep strides with gaps.
+        self.lying: frozenset[Node] = frozenset(
+            [n for n in lying if n in named or n in self.named] + _of_parts(nodes, lying)
+        )
         self.has_dtype_views: bool = bool(viewed)
         # What all strides must be multiples of, also those of dimensions of one: larger items that are made.
         units = [_EXACT if n in asking else item for n, item in viewed.items() if n in asking or _enlarges(n)]
@@ -105,10 +109,31 @@ def untold(nodes: Iterable[Node]) -> set[Node]:
 
     What is made of them has strides by theirs, so that those are not told, either.
     """
-    found: set[Node] = set()
+    nodes, found = list(nodes), set[Node]()
+    targets = {id(n.target): n.target for n in nodes}
+    if not any(may_be_mistold(target) for target in targets.values()):
+        return found
     for node in nodes:
         if is_mistold(node) or (found and not found.isdisjoint(_laid_out_by(node))):
             found.add(node)
+    return found
+
+
+def _of_parts(nodes: Iterable[Node], lying: set[Node]) -> list[Node]:
+    """Return what may copy a part of a value whose strides are not told: nobody knows the copy's strides.
+
+    A copy of all of it has the strides that it has, whichever these are: it is dense.
+    """
+    parts: set[Node] = set()
+    found: list[Node] = []
+    for node in nodes if lying else ():
+        operands = set(_laid_out_by(node))
+        schema = schema_of(node.target) if is_operator(node.target) else None
+        is_part = schema is not None and schema.view and not schema.returns_operand
+        if not operands.isdisjoint(parts) or (is_part and not operands.isdisjoint(lying)):
+            parts.add(node)
+        if not (operands.isdisjoint(parts) or is_part or node.target is operator.getitem):
+            found.append(node)
     return found
 
 

@@ -19,8 +19,11 @@ from .registry import Declaration, contracts, declaration_of
 LISTS = (list, tuple)  # the union of the two would be made anew each time it is asked for
 
 # Operators whose result shares the operand's storage although their schema does not say so:
-# `_unsafe_view` is a view in all but name, and `wait_tensor` hands on the buffer of its collective.
-_ALIAS_UNDECLARED = frozenset({"aten::_unsafe_view", "_c10d_functional::wait_tensor", "prims::view_of"})
+# `_unsafe_view` is a view in all but name, `lift` returns its operand, and `wait_tensor` hands on the
+# buffer of its collective.
+_ALIAS_UNDECLARED = frozenset(
+    {"aten::_unsafe_view", "aten::lift", "_c10d_functional::wait_tensor", "prims::view_of"}
+)
 
 # A view whose schema says that it writes its operand.
 _NOT_WRITING = frozenset({"prims::as_strided"})
@@ -36,7 +39,8 @@ _REACHING = frozenset(
     }
 )
 
-# Nothing is moved to a device where it is already: then it is the operand that is returned.
+# Nothing is moved to a device where it is already: then it is the operand that is returned. So it is by
+# `lift`, whose fake tensor is a copy where torch takes it from its cache.
 _MAY_RETURN_OPERAND = frozenset({"prims::device_put", "aten::lift"})
 
 # Operators whose schema says "view" and that copy when the strides do not allow a view.

@@ -85,7 +85,7 @@ def visit(model: Model, node: Node) -> bool:
     _add_reads(model, call)
     model.values[node] = model.fresh(node, node.meta["val"])
     _seal_shared(model, call)
-    for tie in model.calls.ties.get(node, ()):
+    for tie in model.calls.ties.get(node, ()) if node not in model.setting.aside else ():
         _add_tie(model, call, tie)
     model.values[node] = mapped(lambda p: model.at(p.storage, p.value), model.values[node])
     return True

@@ -47,6 +47,14 @@ def is_untold(op: Any) -> bool:
     return schema_of(op).name in UNTOLD or op.name() in UNTOLD
 
 
+def may_be_mistold(target: Any) -> bool:
+    """Return whether a call's results may have other strides than its fake tensors say."""
+    if not is_operator(target):
+        return False
+    schema = schema_of(target)
+    return is_untold(target) or schema.name in MISTOLD or schema.hides_alias
+
+
 def is_mistold(node: Node, operand: torch.Tensor | None = None) -> bool:
     """Return whether a call's result may have other strides than its fake tensor says.
 
