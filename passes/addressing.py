@@ -16,7 +16,7 @@ import torch
 from torch.fx import Node
 
 from . import scatter
-from .schema import is_operator, schema_of, tensors
+from .schema import argument, is_operator, schema_of, tensors
 from .told import is_mistold, may_be_mistold
 from .variant import in_place_form
 
@@ -38,6 +38,7 @@ _ASKING: dict[int, int] = {
 _RETYPING = frozenset(
     map(id, (aten.view.dtype, aten.view_as_complex.default, torch.ops.prims.view_of_dtype.default))
 )
+_KEEPING = frozenset({"aten::index_put", "aten::_unsafe_index_put"})
 _CANDIDATES = ("aten::index_put", "aten::_unsafe_index_put", "aten::clone", "aten::copy", "aten::_foreach_")
 
 
@@ -66,10 +67,9 @@ class Addressing:
         self.has_names: bool = bool(named)
         lying = untold(nodes)
         # What offsets name by strides that are not the real ones depends on what a copy keeps of these, so
-        # that nothing on the way may be another copy than it was. The same goes for copies of their parts,
-        # which keep strides with gaps.
+        # that nothing on the way may be another copy than it was.
         self.lying: frozenset[Node] = frozenset(
-            [n for n in lying if n in named or n in self.named] + _of_parts(nodes, lying)
+            [n for n in lying if n in named or n in self.named] + _of_untold(nodes, lying)
         )
         self.has_dtype_views: bool = bool(viewed)
         # What all strides must be multiples of, also those of dimensions of one: larger items that are made.
@@ -119,22 +119,35 @@ def untold(nodes: Iterable[Node]) -> set[Node]:
     return found
 
 
-def _of_parts(nodes: Iterable[Node], lying: set[Node]) -> list[Node]:
-    """Return what may copy a part of a value whose strides are not told: nobody knows the copy's strides.
+def _of_untold(nodes: Iterable[Node], lying: set[Node]) -> list[Node]:
+    """Return what may make a copy of a value whose strides are not told, or of a part of it, with others.
 
-    A copy of all of it has the strides that it has, whichever these are: it is dense.
+    What keeps strides keeps those of all of it, whichever these are: it is dense. A copy of a part has
+    strides with gaps, or without, by what the graph says, and so has a copy in a format of its own.
     """
     parts: set[Node] = set()
     found: list[Node] = []
     for node in nodes if lying else ():
-        operands = set(_laid_out_by(node))
         schema = schema_of(node.target) if is_operator(node.target) else None
+        is_like_first = schema is not None and (schema.name in scatter.VIEWS or schema.name in _KEEPING)
+        operands = {node.args[0]} if is_like_first and node.args else set(_laid_out_by(node))
         is_part = schema is not None and schema.view and not schema.returns_operand
-        if not operands.isdisjoint(parts) or (is_part and not operands.isdisjoint(lying)):
+        of_part, of_lying = not operands.isdisjoint(parts), not operands.isdisjoint(lying)
+        if of_part or (is_part and of_lying):
             parts.add(node)
-        if not (operands.isdisjoint(parts) or is_part or node.target is operator.getitem):
+        if is_part or node.target is operator.getitem:
+            continue
+        if of_part or (of_lying and schema is not None and not _keeps_strides(node)):
             found.append(node)
     return found
+
+
+def _keeps_strides(node: Node) -> bool:
+    """Return whether a call's result has its operand's strides, or there is nothing in place about it."""
+    name = schema_of(node.target).name
+    if name == "aten::clone":
+        return argument(node, "memory_format") in (None, torch.preserve_format)
+    return name in _KEEPING or name in scatter.VIEWS or in_place_form(node.target) is None
 
 
 def _laid_out_by(node: Node) -> Iterable[Any]:

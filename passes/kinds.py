@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.fx import Node
 
-from . import _torch, functional_op, origin, outs, relayout, scatter, variant, wrapper, wrapper_check
+from . import (
+    _torch,
+    functional_op,
+    hidden_alias,
+    origin,
+    outs,
+    relayout,
+    scatter,
+    variant,
+    wrapper,
+    wrapper_check,
+)
 from .candidate import Kind
 from .errors import GraphError
 from .place import Place, Storage, Value, is_known, mapped, places, reads_alike
@@ -55,7 +66,12 @@ def _settled(place: Place) -> Place:
 
 
 def visit_candidate(model: Model, node: Node) -> bool:
-    """Add the candidate of a functional operator; returns whether ``node`` is of such a kind."""
+    """Add the candidate of a functional operator; returns whether ``node`` is of such a kind.
+
+    What returns its operand is none, and nothing else is to be noted of it.
+    """
+    if hidden_alias.visit(model, node):
+        return True
     name = schema_of(node.target).name
     if node in model.setting.aside:
         if name in _NAMED or variant.in_place_form(node.target) is not None:
@@ -151,12 +167,15 @@ def _auto_v2(model: Model, node: Node) -> None:
             continue
         mine = [v for v in views if v.base == i]
         storage, obstacle = _wrapped(model, base, results[first + i])
-        writes = tuple(v.region(place.region, place.storage.shift) for v in mine if is_known(place))
-        writes = writes or tuple(place.region for _ in mine)
+        is_exact = is_known(place)  # else these bytes are more than what is written
         if place.storage.relaid and any(v.form == "as_strided" for v in mine):
-            obstacle, writes = Reason.LAYOUT, (place.region,)
+            obstacle, is_exact = Reason.LAYOUT, False
+        shift = place.storage.shift
+        writes = tuple(v.region(place.region, shift) if is_exact else place.region for v in mine)
         labels = tuple((target_name(op), v.label) for v in mine) or ((target_name(op), f"base[{i}]"),)
-        only, hole = wrapper.write_only(model.geometry, op, [v.name for v in mine], place.region, writes)
+        names = [v.name for v in mine]
+        written = wrapper.write_only(model.geometry, op, names, place.region, writes)
+        only, hole = written if is_exact else (False, None)
         settled = (storage, obstacle)
         add(model, Kind.AUTO_V2, node, i, labels, base, settled, writes, others, hole, only)
     return None

@@ -28,7 +28,7 @@ _ALIAS_UNDECLARED = frozenset(
 # A view whose schema says that it writes its operand.
 _NOT_WRITING = frozenset({"prims::as_strided"})
 
-_RETURNS_OPERAND = frozenset({"_c10d_functional::wait_tensor"})
+_RETURNS_OPERAND = frozenset({"_c10d_functional::wait_tensor", "aten::lift"})
 
 # Receives write into the tensors that they are given, and hand them on: their schemas say neither. Copies
 # by strides read bytes of the storage that their operand need not show, and name them by an offset.

@@ -123,11 +123,13 @@ def test_a_carry_that_only_goes_round_costs_nothing() -> None:
 
 
 def test_two_carries_that_begin_as_one_tensor_are_copied_apart() -> None:
+    """One of them may stay: the copy of the other is made before the loop."""
+
     def fn(times: Tensor, x: Tensor, v: Tensor) -> tuple[Tensor, ...]:
         return loop(times, lambda i, s, t: (put(i, s, v), put(i + 1, t, v)), x * 1, x * 1)
 
     report, _ = shared(fn, torch.tensor(3), arange(4, 3), arange(3))
-    assert report.clones == ["while_loop.carried_inputs[1]", "while_loop.carried_inputs[2]"]
+    assert report.clones == ["while_loop.carried_inputs[2]"]
 
 
 def test_rows_of_a_buffer_that_the_loop_does_not_touch_may_be_read_later() -> None:

@@ -196,8 +196,19 @@ def test_what_is_moved_to_its_own_device_is_the_operand(moves: bool) -> None:
     there = b.call(prims.device_put.default, value, cpu) if moves else b.call(aten.neg.default, value)
     place = b.placeholder(torch.tensor([2]))
     new = b.call(aten.index_put.default, there, [place], b.placeholder(torch.ones(1)))
-    report = held(b, new, b.call(aten.sum.default, value))
+    report = held(b, new, value)
     assert ("aten::index_put.self" in report.reinplaced) is not moves
+
+
+def test_what_is_returned_as_it_is_may_be_written_where_nobody_needs_it() -> None:
+    b = GraphBuilder()
+    value = b.call(aten.mul.Tensor, b.placeholder(arange(8)), 2)
+    there = b.call(prims.device_put.default, b.call(aten.lift.default, value), torch.device("cpu"))
+    new = b.call(
+        aten.index_put.default, there, [b.placeholder(torch.tensor([2]))], b.placeholder(torch.ones(1))
+    )
+    report = held(b, new)
+    assert report.clones == []
 
 
 def test_what_is_moved_to_another_device_is_not_the_operand() -> None:

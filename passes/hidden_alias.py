@@ -1,0 +1,33 @@
+"""Operators that return their operand, or a copy of it, as they find it: only sometimes views.
+
+What is on a device already is not moved there. Where the graph says the truth about where the operand lies,
+the result is looked at as a view of it; where it does not, neither is written.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch.fx import Node
+
+from .place import Place
+from .schema import schema_of
+from .told import is_mistold
+
+if TYPE_CHECKING:
+    from .model import Model
+
+
+def visit(model: Model, node: Node) -> bool:
+    """Note that a call returns its operand; returns whether it surely does, and nobody lowers it."""
+    if not schema_of(node.target).hides_alias or model.lowered or not node.args:
+        return False
+    operand = model.place(node.args[0])
+    result = node.meta.get("val")
+    if operand is None or not isinstance(result, torch.Tensor) or operand.value.device != result.device:
+        return False
+    if is_mistold(node):
+        return False
+    model.values[node] = Place(operand.storage, operand.region, result)
+    return True
