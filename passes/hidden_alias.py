@@ -12,7 +12,7 @@ import torch
 from torch.fx import Node
 
 from .place import Place
-from .schema import schema_of
+from .schema import is_operator, schema_of
 from .told import is_mistold
 
 if TYPE_CHECKING:
@@ -31,3 +31,11 @@ def visit(model: Model, node: Node) -> bool:
         return False
     model.values[node] = Place(operand.storage, operand.region, result)
     return True
+
+
+def is_operand(model: Model, node: Node) -> bool:
+    """Return whether a call was seen to return its operand, which its fake tensor need not show."""
+    if not is_operator(node.target) or not schema_of(node.target).hides_alias or not node.args:
+        return False
+    mine, given = model.place(node), model.place(node.args[0])
+    return mine is not None and given is not None and mine.storage is given.storage

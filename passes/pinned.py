@@ -15,6 +15,7 @@ from torch.fx import Graph, Node
 
 from . import hop
 from .addressing import goes_by_beginning
+from .candidate import Candidate, Kind
 from .place import Place
 from .region import as_size
 from .schema import is_operator, schema_of
@@ -73,7 +74,15 @@ def displaced(decision: Decision) -> frozenset[Node]:
             found.update(c.node for c in path)
             if made is not None:
                 found.add(made.node)
+    found.update(c.node for c in decision.model.candidates if _is_copied_call(decision, c))
     return frozenset(found)
+
+
+def _is_copied_call(decision: Decision, candidate: Candidate) -> bool:
+    """Return whether a call would write a copy of an operand that must begin where it does."""
+    if candidate.kind is not Kind.CALL or candidate.index not in decision.refused:
+        return False
+    return as_size(candidate.operand.value.storage_offset()) != 0 and pins(decision.model, candidate.node)
 
 
 def _with_origins(decision: Decision, values: Iterable[tuple[Node, Place]]) -> Iterator[tuple[Node, Place]]:
