@@ -8,7 +8,7 @@ its offset, and so does what a subgraph returns, which the caller may address th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.fx import Graph, Node
@@ -18,7 +18,7 @@ from .addressing import goes_by_beginning
 from .candidate import Candidate, Kind
 from .place import Place
 from .region import as_size
-from .schema import is_operator, schema_of
+from .schema import is_operator, schema_of, tensors
 from .told import is_mistold
 
 if TYPE_CHECKING:
@@ -79,10 +79,18 @@ def displaced(decision: Decision) -> frozenset[Node]:
 
 
 def _is_copied_call(decision: Decision, candidate: Candidate) -> bool:
-    """Return whether a call would write a copy of an operand that must begin where it does."""
+    """Return whether a call would write a copy of an operand beside which another result begins.
+
+    What the subgraph makes of an operand may begin where that does, and a copy begins at offset 0. The result
+    that takes the copy's own place is none of these.
+    """
     if candidate.kind is not Kind.CALL or candidate.index not in decision.refused:
         return False
-    return as_size(candidate.operand.value.storage_offset()) != 0 and pins(decision.model, candidate.node)
+    results: Any = candidate.node.meta["val"]
+    others = [t for i, value in enumerate(results) if i != candidate.slot for t in tensors(value)]
+    is_beside = any(as_size(t.storage_offset()) != 0 for t in others)
+    moves = as_size(candidate.operand.value.storage_offset()) != 0
+    return moves and is_beside and pins(decision.model, candidate.node)
 
 
 def _with_origins(decision: Decision, values: Iterable[tuple[Node, Place]]) -> Iterator[tuple[Node, Place]]:
