@@ -38,7 +38,6 @@ _ASKING: dict[int, int] = {
 _RETYPING = frozenset(
     map(id, (aten.view.dtype, aten.view_as_complex.default, torch.ops.prims.view_of_dtype.default))
 )
-_KEEPING = frozenset({"aten::index_put", "aten::_unsafe_index_put"})
 _CANDIDATES = ("aten::index_put", "aten::_unsafe_index_put", "aten::clone", "aten::copy", "aten::_foreach_")
 
 
@@ -129,7 +128,9 @@ def _of_untold(nodes: Iterable[Node], lying: set[Node]) -> list[Node]:
     found: list[Node] = []
     for node in nodes if lying else ():
         schema = schema_of(node.target) if is_operator(node.target) else None
-        is_like_first = schema is not None and (schema.name in scatter.VIEWS or schema.name in _KEEPING)
+        is_like_first = schema is not None and (
+            schema.name in scatter.VIEWS or schema.name in scatter.INDEX_PUT
+        )
         operands = {node.args[0]} if is_like_first and node.args else set(_laid_out_by(node))
         is_part = schema is not None and schema.view and not schema.returns_operand
         of_part, of_lying = not operands.isdisjoint(parts), not operands.isdisjoint(lying)
@@ -147,7 +148,7 @@ def _keeps_strides(node: Node) -> bool:
     name = schema_of(node.target).name
     if name == "aten::clone":
         return argument(node, "memory_format") in (None, torch.preserve_format)
-    return name in _KEEPING or name in scatter.VIEWS or in_place_form(node.target) is None
+    return name in scatter.INDEX_PUT or name in scatter.VIEWS or in_place_form(node.target) is None
 
 
 def _laid_out_by(node: Node) -> Iterable[Any]:
@@ -184,9 +185,7 @@ def _hands_on(target: Any) -> bool:
     if not is_operator(target):
         return True
     schema = schema_of(target)
-    if schema.view or schema.view_or_copy or any(r is not None for r in schema.returns):
-        return True
-    if schema.hides_alias:
+    if schema.view or schema.view_or_copy or schema.hides_alias or any(r is not None for r in schema.returns):
         return True
     is_candidate = schema.name.startswith(_CANDIDATES) or schema.name in scatter.VIEWS
     return is_candidate or not schema.name.startswith("aten::") or in_place_form(target) is not None

@@ -6,7 +6,7 @@ the result is looked at as a view of it; where it does not, neither is written.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.fx import Node
@@ -17,6 +17,9 @@ from .told import is_mistold
 
 if TYPE_CHECKING:
     from .model import Model
+
+# Those whose schemas are told to hide an alias (``schema.py``), to be found in a graph.
+OPERATORS: tuple[Any, ...] = (torch.ops.prims.device_put.default, torch.ops.aten.lift.default)
 
 
 def visit(model: Model, node: Node) -> bool:
@@ -35,7 +38,7 @@ def visit(model: Model, node: Node) -> bool:
 
 def is_operand(model: Model, node: Node) -> bool:
     """Return whether a call was seen to return its operand, which its fake tensor need not show."""
-    if not is_operator(node.target) or not schema_of(node.target).hides_alias or not node.args:
+    if not is_operator(node.target) or not schema_of(node.target).hides_alias:
         return False
-    mine, given = model.place(node), model.place(node.args[0])
-    return mine is not None and given is not None and mine.storage is given.storage
+    place = model.place(node)
+    return place is not None and place.storage.node is not node

@@ -31,8 +31,7 @@ from .source import where
 if TYPE_CHECKING:
     from .model import Model
 
-_INDEX_PUT = frozenset({"aten::index_put", "aten::_unsafe_index_put"})
-_NAMED = _INDEX_PUT | scatter.VIEWS.keys() | {"aten::clone", "aten::copy"}
+_NAMED = scatter.INDEX_PUT | scatter.VIEWS.keys() | {"aten::clone", "aten::copy"}
 
 
 def visit_wrapper(model: Model, node: Node) -> bool:
@@ -77,7 +76,7 @@ def visit_candidate(model: Model, node: Node) -> bool:
         if name in _NAMED or variant.in_place_form(node.target) is not None:
             model.unsupported.append((node, ((name, "self"),), functional_op.copied_bytes(model, node)))
         return False
-    if name in _INDEX_PUT:
+    if name in scatter.INDEX_PUT:
         return _index_put(model, node)
     if name in scatter.VIEWS:
         return _scatter(model, node)

@@ -7,13 +7,13 @@ its offset, and so does what a subgraph returns, which the caller may address th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.fx import Graph, Node
 
-from . import hop
+from . import hidden_alias, hop
 from .addressing import goes_by_beginning
 from .candidate import Candidate, Kind
 from .place import Place
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 def names_offsets(graph: Graph) -> bool:
     """Return whether a graph, or one that it calls, names bytes by an offset, or asks for one."""
-    return _has(graph, goes_by_beginning)
+    return any(goes_by_beginning(node) for one in _graphs(graph) for node in one.nodes)
 
 
 def are_hidden(graph: Graph) -> bool:
@@ -37,28 +37,24 @@ def are_hidden(graph: Graph) -> bool:
     What is moved to the device where it is remains where it is, and the graph says that it is a copy. Then
     offsets, in a graph or in one that it calls, name other bytes than they say, and no copy may be another.
     """
-    return _has(graph, _hides_beginning) and names_offsets(graph)
+    targets = hidden_alias.OPERATORS
+    handing = (
+        n for one in _graphs(graph) for t in targets for n in one.find_nodes(op="call_function", target=t)
+    )
+    return any(map(is_mistold, handing)) and names_offsets(graph)
 
 
-def _hides_beginning(node: Node) -> bool:
-    return is_operator(node.target) and schema_of(node.target).hides_alias and is_mistold(node)
-
-
-def _has(graph: Graph, asked: Callable[[Node], bool]) -> bool:
-    """Return whether a graph, or one that it calls, has a node of some kind."""
+def _graphs(graph: Graph) -> Iterator[Graph]:
+    """Yield a graph and those that it calls, each once."""
     pending, seen = [graph], set[int]()
     while pending:
         one = pending.pop()
         if id(one) in seen:
             continue
         seen.add(id(one))
-        for node in one.nodes:
-            module = hop.subgraph(one, node)
-            if module is not None:
-                pending.append(module.graph)
-            elif asked(node):
-                return True
-    return False
+        yield one
+        modules = (hop.subgraph(one, node) for node in one.find_nodes(op="get_attr"))
+        pending.extend(module.graph for module in modules if module is not None)
 
 
 def displaced(decision: Decision) -> frozenset[Node]:

@@ -127,8 +127,6 @@ class Rewriter:
         self.leaves: list[Node] = [n for o in self.model.graph.find_nodes(op="output") for n in leaves(o)]
         self.replaced: dict[Node, Node] = {}
         self.stale: set[Node] = set()
-        nodes = self.model.graph.nodes
-        self.handing_on: set[Node] = {n for n in nodes if hidden_alias.is_operand(self.model, n)}
         self.rebased: dict[Storage, int] = {}
         self.dead: list[Node] = []
         self.current: Node | None = None
@@ -193,7 +191,7 @@ class Rewriter:
             node.meta["val"] = declared.revalued(self.model, node, self.moved)
             self.stale.update(node.users)
             return
-        if node in self.handing_on:  # views of it must lie where it lies now
+        if hidden_alias.is_operand(self.model, node):  # views of it must lie where it lies now
             node.meta["val"] = node.all_input_nodes[0].meta["val"]
             self.stale.update(node.users)
             return

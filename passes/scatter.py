@@ -19,6 +19,7 @@ from .wrapper import number
 if TYPE_CHECKING:
     from .model import Model
 
+INDEX_PUT = frozenset({"aten::index_put", "aten::_unsafe_index_put"})
 VIEWS = {
     "aten::slice_scatter": torch.ops.aten.slice.Tensor,
     "aten::select_scatter": torch.ops.aten.select.int,

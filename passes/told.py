@@ -78,19 +78,14 @@ def is_mistold(node: Node, operand: torch.Tensor | None = None) -> bool:
     if not all(isinstance(n, int) for n in (*value.shape, *value.stride(), value.storage_offset())):
         return True  # asked of others, it adds a guard
     if memory_format is None:
-        return value.device == result.device and not _is_laid_out_alike(value, result)
+        told = result.stride() == value.stride() and result.storage_offset() == value.storage_offset()
+        return value.device == result.device and not told
     if memory_format is torch.contiguous_format and value.dim() > 3 and not value.is_contiguous():
         return True  # roll is a cat of parts, which may be channels-last as its operands are
     like = torch.empty_strided(
         value.shape, value.stride(), device="meta"
     )  # as torch's own kernel lays it out
     return like.clone(memory_format=memory_format).stride() != result.stride()
-
-
-def _is_laid_out_alike(value: torch.Tensor, result: torch.Tensor) -> bool:
-    """Return whether what is returned as it is lies as the fake tensor of a copy of it says."""
-    places = [(t.stride(), t.storage_offset()) for t in (value, result)]
-    return places[0] == places[1]
 
 
 def _is_plain(node: Node) -> bool:
