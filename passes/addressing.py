@@ -38,6 +38,18 @@ _ASKING: dict[int, int] = {
 _RETYPING = frozenset(
     map(id, (aten.view.dtype, aten.view_as_complex.default, torch.ops.prims.view_of_dtype.default))
 )
+# These name bytes by strides of their own, so another layout means other elements to them.
+BY_STRIDES = frozenset(
+    f"{space}::{name}"
+    for space in ("aten", "prims")
+    for name in (
+        "as_strided",
+        "as_strided_scatter",
+        "as_strided_copy",
+        "_reshape_alias",
+        "_reshape_alias_copy",
+    )
+)
 _CANDIDATES = ("aten::index_put", "aten::_unsafe_index_put", "aten::clone", "aten::copy", "aten::_foreach_")
 
 
@@ -64,7 +76,8 @@ class Addressing:
         viewed.update((n, _EXACT) for n in self.named if n.target is aten.copy.default)
         _spread(nodes, viewed, keeping, self.viewed)
         self.has_names: bool = bool(named)
-        lying = untold(nodes)
+        # Values whose strides are not those of their fake tensors.
+        self.untold: frozenset[Node] = frozenset(lying := untold(nodes))
         # What offsets name by strides that are not the real ones depends on what a copy keeps of these, so
         # that nothing on the way may be another copy than it was.
         self.lying: frozenset[Node] = frozenset(
@@ -132,15 +145,23 @@ def _of_untold(nodes: Iterable[Node], lying: set[Node]) -> list[Node]:
             schema.name in scatter.VIEWS or schema.name in scatter.INDEX_PUT
         )
         operands = {node.args[0]} if is_like_first and node.args else set(_laid_out_by(node))
-        is_part = schema is not None and schema.view and not schema.returns_operand
+        is_part = schema is not None and schema.view and not schema.returns_operand and not _is_whole(node)
         of_part, of_lying = not operands.isdisjoint(parts), not operands.isdisjoint(lying)
         if of_part or (is_part and of_lying):
             parts.add(node)
-        if is_part or node.target is operator.getitem:
+        if (schema is not None and schema.view) or node.target is operator.getitem:
             continue
         if of_part or (of_lying and schema is not None and not _keeps_strides(node)):
             found.append(node)
     return found
+
+
+def _is_whole(node: Node) -> bool:
+    """Return whether a view has all elements of its operand, each once, by no strides of its own."""
+    if schema_of(node.target).name in BY_STRIDES:
+        return False
+    both = [t.shape.numel() for n in (node, *node.all_input_nodes[:1]) for t in tensors(n.meta.get("val"))]
+    return len(both) == 2 and all(isinstance(n, int) for n in both) and both[0] == both[1]
 
 
 def _keeps_strides(node: Node) -> bool:
@@ -154,7 +175,10 @@ def _keeps_strides(node: Node) -> bool:
 def _laid_out_by(node: Node) -> Iterable[Any]:
     """Return the operands that the strides of a call's results may go by."""
     bases = node.kwargs.get("_all_bases")
-    return bases if isinstance(bases, list | tuple) else node.all_input_nodes
+    op = node.args[0] if node.args else None
+    if not isinstance(bases, list | tuple) or not is_operator(op) or schema_of(op).makes_tensor:
+        return node.all_input_nodes
+    return bases
 
 
 def goes_by_beginning(node: Node) -> bool:

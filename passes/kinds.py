@@ -134,8 +134,9 @@ def _auto_v1(model: Model, node: Node) -> None:
         settled = _wrapped(model, operand, result if item is None else result[item])
         label = (target_name(op), name if item is None else f"{name}[{item}]")
         slot = name if item is None else (name, item)
-        only, _ = wrapper.write_only(model.geometry, op, [name], place.region, (place.region,))
         write = (place.region,)
+        only, _ = wrapper.write_only(model.geometry, op, [name], place.region, write)
+        only = only and operand not in model.addressing.untold  # empty memory has the strides that are told
         add(model, Kind.AUTO_V1, node, slot, (label,), operand, settled, write, others, None, only)
     return None
 
@@ -166,7 +167,8 @@ def _auto_v2(model: Model, node: Node) -> None:
             continue
         mine = [v for v in views if v.base == i]
         storage, obstacle = _wrapped(model, base, results[first + i])
-        is_exact = is_known(place)  # else these bytes are more than what is written
+        # Else these bytes are more than what is written, or a copy of some would have other strides.
+        is_exact = is_known(place) and base not in model.addressing.untold
         if place.storage.relaid and any(v.form == "as_strided" for v in mine):
             obstacle, is_exact = Reason.LAYOUT, False
         shift = place.storage.shift

@@ -69,7 +69,7 @@ def _lying(pool: Pool, node: Node) -> Node:
     if kind == "roll" and value.dim():
         return call(aten.roll.default, node, [1], [pool.draws.below(value.dim())])
     if kind == "fill" and value.dim():
-        first = call(aten.zeros.default, [1], dtype=torch.int64, device=value.device)
+        first = call(aten.arange.start_step, 0, 1, 1, dtype=torch.int64, device=value.device)
         return call(aten.index_fill.int_Scalar, node, pool.draws.below(value.dim()), first, 5)
     return call(aten.div.Scalar_mode, node, 3, rounding_mode="floor")
 

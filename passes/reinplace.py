@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch.fx import Graph, GraphModule
 
@@ -10,6 +12,9 @@ from .collector import paused
 from .errors import GraphError
 from .options import DEFAULT, Options, Ordering, Policy
 from .report import Report
+from .retold import with_true_values
+
+Planner = Callable[[Graph, Options], plan.Plan]
 
 
 @paused()
@@ -41,9 +46,7 @@ def reinplace(gm: GraphModule, *, policy: Policy = "memory", order: Ordering = "
     graph = _graph_of(gm)
     if isinstance(gm, GraphModule):
         wellformed.check_code(graph)
-    planned = tie.plan(graph, options)
-    report = planned.report()
-    planned.carry_out()
+    report = _carried_out(graph, options, tie.plan)
     if isinstance(gm, GraphModule):
         gm.recompile()
     return report
@@ -55,10 +58,7 @@ def reinplace_graph(graph: Graph, options: Options = DEFAULT) -> Report:
 
     Subgraphs stay as they are: Inductor has had each of them rewritten before.
     """
-    planned = plan.alone(graph, options)
-    report = planned.report()
-    planned.carry_out()
-    return report
+    return _carried_out(graph, options, plan.alone)
 
 
 @paused()
@@ -70,7 +70,7 @@ def analyze(gm: GraphModule, *, policy: Policy = "memory", order: Ordering = "fr
         ReinplaceError: an option has another value.
     """
     options = Options(policy, order)
-    return tie.plan(_graph_of(gm), options).report()
+    return _told(_graph_of(gm), options, tie.plan)
 
 
 @paused()
@@ -84,7 +84,24 @@ def analyze_graph(graph: Graph, options: Options = DEFAULT) -> Report:
     Raises:
         GraphError: it is no functional graph.
     """
-    return plan.alone(graph, options).report()
+    return _told(graph, options, plan.alone)
+
+
+def _carried_out(graph: Graph, options: Options, planner: Planner) -> Report:
+    def work() -> Report:
+        planned = planner(graph, options)
+        report = planned.report()
+        planned.carry_out()
+        return report
+
+    return with_true_values(graph, work, lowered=options.lowered, keep=True)
+
+
+def _told(graph: Graph, options: Options, planner: Planner) -> Report:
+    def work() -> Report:
+        return planner(graph, options).report()
+
+    return with_true_values(graph, work, lowered=options.lowered, keep=False)
 
 
 def _graph_of(gm: object) -> Graph:

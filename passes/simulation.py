@@ -37,7 +37,7 @@ from .slots import (
     result_of,
     slots,
 )
-from .variation import make_uneven
+from .variation import COARSE, make_uneven
 
 aten: Any = torch.ops.aten
 
@@ -159,7 +159,7 @@ def _is_kernel(node: Node) -> bool:
 
 def _is_opaque(node: Node) -> bool:
     """Return whether a node may look at all it is given; a collective holds anything until its wait."""
-    return _is_kernel(node) and not is_imitated(node.target)
+    return node.target in COARSE or (_is_kernel(node) and not is_imitated(node.target))
 
 
 class _Run:
@@ -228,17 +228,19 @@ class _Run:
         """Return whether a kernel that is not torch's own is given the strides and numbers of the trace.
 
         It may look at all of them, also where nothing that it returns shows that: many kernels ask for a
-        stride of 1 in the last dimension, whatever its size.
+        stride of 1 in the last dimension, whatever its size. Numbers are asked for, too, where an operator's
+        result says little of what it read.
         """
-        if not _is_kernel(node):
+        is_kernel, is_opaque = _is_kernel(node), _is_opaque(node)
+        if not (is_kernel or is_opaque):
             return True
         free = {n for slot, n in slots(node) if not copy_bytes(node, slot, self.spec[n])}
-        is_opaque = _is_opaque(node)
         for n in node.all_input_nodes:
             was, now = self.spec[n], self.env[n]
             if not isinstance(was, torch.Tensor):
                 continue
-            if not same_strides(was, now) or (is_opaque and was.stride() != now.stride()):
+            is_moved = not same_strides(was, now) or (is_opaque and was.stride() != now.stride())
+            if is_moved and is_kernel:
                 return False
             if not is_opaque or n in free:
                 continue

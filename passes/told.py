@@ -8,33 +8,48 @@ operators keep the operands that they are given, and nobody writes bytes of thei
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch.fx import Node
+from torch.fx.node import map_arg
 
-from .schema import argument, is_operator, schema_of, tensors
+from .schema import arguments, is_operator, schema_of, tensors
 
 # What their results' layout is, whatever their fake tensors say of an operand that is not contiguous.
 MISTOLD = {"aten::index_fill": torch.preserve_format, "aten::roll": torch.contiguous_format}
 
-# Operators, or overloads, whose results are laid out by no rule that holds for all operands: they are told
-# where all of these are contiguous.
+# Collectives whose kernels make every result contiguous. Inductor calls them on copies of its own making.
+CONTIGUOUS = frozenset({"_c10d_functional::all_reduce_coalesced", "_c10d_functional::broadcast"})
+
+# Operators, or overloads, that torch's iterator over elements lays out, as it does a sum of their operands;
+# their meta functions do not.
+ITERATED = frozenset(
+    {
+        *("aten::angle", "aten::complex", "aten::copysign", "aten::div.Scalar_mode", "aten::div.Tensor_mode"),
+        *("aten::divide.Scalar_mode", "aten::divide.Tensor_mode", "aten::floor_divide"),
+        *("aten::hardsigmoid_backward", "aten::hardswish_backward", "aten::heaviside", "aten::logaddexp"),
+        *("aten::logaddexp2", "aten::logical_and", "aten::logical_or", "aten::logical_xor"),
+        *("aten::logit_backward", "aten::polar", "aten::special_xlog1py", "aten::special_xlogy"),
+        "aten::xlogy",
+    }
+)
+
+# Operators, or overloads, whose results are laid out by no rule that holds for all operands, or by one that
+# only their kernels follow: they are told where all operands are contiguous.
 UNTOLD = frozenset(
     {
-        *("_c10d_functional::all_reduce_coalesced", "_c10d_functional::broadcast", "aten::_fft_c2c"),
-        *("aten::_fft_c2r", "aten::_fft_r2c", "aten::_foreach_pow", "aten::_log_softmax_backward_data"),
-        *("aten::_standard_gamma", "aten::_weight_norm_interface", "aten::angle"),
-        *("aten::binary_cross_entropy", "aten::binary_cross_entropy_backward", "aten::channel_shuffle"),
-        *("aten::complex", "aten::copysign", "aten::div.Scalar_mode", "aten::div.Tensor_mode"),
-        *("aten::divide.Scalar_mode", "aten::divide.Tensor_mode", "aten::fft_fft2", "aten::fft_fftn"),
-        *("aten::fft_ifft2", "aten::fft_ifftn", "aten::floor_divide", "aten::hardsigmoid_backward"),
-        *("aten::hardswish_backward", "aten::heaviside", "aten::isin", "aten::ldexp", "aten::log_sigmoid"),
-        *("aten::log_sigmoid_forward", "aten::logaddexp", "aten::logaddexp2", "aten::logical_and"),
-        *("aten::logical_or", "aten::logical_xor", "aten::logit_backward", "aten::native_batch_norm"),
-        *("aten::native_dropout_backward", "aten::normal", "aten::poisson", "aten::polar"),
-        *("aten::resize_as", "aten::rrelu", "aten::special_xlog1py", "aten::special_xlogy"),
-        *("aten::uniform", "aten::xlogy", "aten::zero"),
+        *CONTIGUOUS,
+        *ITERATED,
+        *("aten::_fft_c2c", "aten::_fft_c2r", "aten::_fft_r2c", "aten::_foreach_pow"),
+        *("aten::_log_softmax_backward_data", "aten::_standard_gamma"),
+        *("aten::_weight_norm_interface", "aten::binary_cross_entropy"),
+        *("aten::binary_cross_entropy_backward", "aten::channel_shuffle", "aten::fft_fft2"),
+        *("aten::fft_fftn", "aten::fft_ifft2", "aten::fft_ifftn", "aten::isin", "aten::ldexp"),
+        *("aten::log_sigmoid", "aten::log_sigmoid_forward", "aten::native_batch_norm"),
+        *("aten::native_dropout_backward", "aten::normal", "aten::poisson", "aten::resize_as"),
+        *("aten::rrelu", "aten::uniform", "aten::zero"),
     }
 )
 
@@ -55,6 +70,18 @@ def may_be_mistold(target: Any) -> bool:
     return is_untold(target) or schema.name in MISTOLD or schema.hides_alias
 
 
+def has_rule(target: Any) -> bool:
+    """Return whether a rule tells how a kernel lays out results of which fake tensors say another thing."""
+    if not is_operator(target):
+        return False
+    schema = schema_of(target)
+    return schema.name in MISTOLD or schema.hides_alias or schema.name in CONTIGUOUS or _is_iterated(target)
+
+
+def _is_iterated(op: Any) -> bool:
+    return schema_of(op).name in ITERATED or op.name() in ITERATED
+
+
 def is_mistold(node: Node, operand: torch.Tensor | None = None) -> bool:
     """Return whether a call's result may have other strides than its fake tensor says.
 
@@ -64,28 +91,66 @@ def is_mistold(node: Node, operand: torch.Tensor | None = None) -> bool:
     """
     if node.op != "call_function" or not is_operator(node.target):
         return False
-    schema = schema_of(node.target)
-    if is_untold(node.target):
-        return not _is_plain(node)
-    memory_format = MISTOLD.get(schema.name)
-    if memory_format is None and not schema.hides_alias:
+    schema, ruled = schema_of(node.target), has_rule(node.target)
+    if not ruled and not is_untold(node.target):
         return False
-    first: Any = argument(node, schema.names[0])
-    value = first.meta.get("val") if operand is None and isinstance(first, Node) else operand
-    result = node.meta.get("val")
-    if not isinstance(value, torch.Tensor) or not isinstance(result, torch.Tensor):
+    if is_untold(node.target) and _is_plain(node):
+        return False
+    args = [map_arg(value, lambda n: n.meta.get("val")) for _, value in arguments(node)]
+    args = args if operand is None else [operand, *args[1:]]
+    results = list(tensors(node.meta.get("val")))
+    if schema.hides_alias:
+        return _is_hidden(args, results)
+    layouts = made(node.target, args) if ruled and all(map(_is_static, results)) else None
+    return layouts is None or layouts != [result.stride() for result in results]
+
+
+def _is_hidden(args: list[Any], results: list[torch.Tensor]) -> bool:
+    """Return whether what is handed on lies elsewhere than a fake tensor says."""
+    value = args[0] if args else None
+    if not isinstance(value, torch.Tensor) or len(results) != 1:
         return False  # no graph that could be analysed
-    if not all(isinstance(n, int) for n in (*value.shape, *value.stride(), value.storage_offset())):
-        return True  # asked of others, it adds a guard
-    if memory_format is None:
-        told = result.stride() == value.stride() and result.storage_offset() == value.storage_offset()
-        return value.device == result.device and not told
-    if memory_format is torch.contiguous_format and value.dim() > 3 and not value.is_contiguous():
-        return True  # roll is a cat of parts, which may be channels-last as its operands are
-    like = torch.empty_strided(
-        value.shape, value.stride(), device="meta"
-    )  # as torch's own kernel lays it out
-    return like.clone(memory_format=memory_format).stride() != result.stride()
+    if not _is_static(value):
+        return True
+    (result,) = results
+    told = result.stride() == value.stride() and result.storage_offset() == value.storage_offset()
+    return value.device == result.device and not told
+
+
+def made(op: Any, args: Sequence[Any]) -> list[tuple[int, ...]] | None:
+    """Return the strides that the kernel of an operator with a rule gives to its results.
+
+    Args:
+        op: the operator.
+        args: its arguments in order, tensors laid out as they are given.
+
+    Returns:
+        The strides of each result, ``None`` where the rule does not tell them.
+    """
+    name, values = schema_of(op).name, list(tensors(args))
+    if not all(map(_is_static, values)) or not values:
+        return None  # to ask others for their strides adds a guard
+    if _is_iterated(op):
+        return [_iterated(values)]
+    firsts = list(tensors(args[0]))
+    memory_format = MISTOLD.get(name, torch.contiguous_format)
+    if name == "aten::roll" and any(t.dim() > 3 and not t.is_contiguous() for t in firsts):
+        return None  # a cat of parts, which may be channels-last as its operands are
+    return [like.clone(memory_format=memory_format).stride() for like in map(_meta, firsts)]
+
+
+def _iterated(values: list[torch.Tensor]) -> tuple[int, ...]:
+    """Return the strides of what is computed element by element."""
+    alike = [_meta(value) for value in values]
+    return (torch.add(*alike) if len(alike) > 1 else alike[0].neg()).stride()
+
+
+def _meta(value: torch.Tensor) -> torch.Tensor:
+    return torch.empty_strided(value.shape, value.stride(), device="meta")
+
+
+def _is_static(value: torch.Tensor) -> bool:
+    return all(isinstance(n, int) for n in (*value.shape, *value.stride(), value.storage_offset()))
 
 
 def _is_plain(node: Node) -> bool:
@@ -95,6 +160,4 @@ def _is_plain(node: Node) -> bool:
 
 
 def _is_contiguous(tensor: torch.Tensor) -> bool:
-    if not all(isinstance(n, int) for n in (*tensor.shape, *tensor.stride())):
-        return False  # asked of others, it adds a guard
-    return tensor.is_contiguous()
+    return _is_static(tensor) and tensor.is_contiguous()

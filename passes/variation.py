@@ -19,7 +19,9 @@ Move = Callable[[int, int, int], tuple[int, int, int]]  # of the start, end and 
 
 _SHIFTS = (1, *range(-1, -24, -1))
 _FAR = 5000  # no index names such a row
-_ANEW = (aten.neg.default, aten.add.Tensor, aten.mul.Tensor)
+# What these make says little of what they read: another number may give the same result.
+COARSE = (aten.heaviside.default, aten.div.Scalar_mode)
+_ANEW = (aten.neg.default, aten.add.Tensor, aten.mul.Tensor, *COARSE)
 
 
 def variations(gm: GraphModule, inputs: Sequence[Any]) -> Iterator[tuple[GraphModule, list[Any]]]:
@@ -59,7 +61,8 @@ def make_uneven(node: Node, value: Any, start: int) -> None:
         start: what is added to the first element.
     """
     form = form_of(node)
-    if form.copies if form is not None else node.target not in _ANEW and not _converts(node):
+    is_kept = form.copies if form is not None else not _converts(node)
+    if is_kept and node.target not in _ANEW:
         return
     for _, tensor in leaves(value):
         if isinstance(tensor, torch.Tensor) and tensor.dtype != torch.bool and tensor.numel():

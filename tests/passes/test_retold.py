@@ -1,0 +1,242 @@
+"""Graphs that are run node by node: fake values are corrected where a rule tells what a kernel makes."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.fx import Graph, GraphModule, Node
+from torch.utils._pytree import tree_leaves
+
+from pytest_reinplace.passes import GraphError, Report, RewriteError, adversary, analyze, emit, reinplace
+from pytest_reinplace.passes._torch import collective
+from pytest_reinplace.passes.graph_builder import GraphBuilder
+from pytest_reinplace.passes.options import Options
+from pytest_reinplace.passes.reinplace import reinplace_graph
+from pytest_reinplace.passes.told import CONTIGUOUS, ITERATED, has_rule, made
+from pytest_reinplace.passes.verify import assert_equivalent
+
+from .test_told import calls, overloads
+from .trace import arange
+
+aten, prims = torch.ops.aten, torch.ops.prims
+Tensor = torch.Tensor
+
+
+def transposed(b: GraphBuilder) -> Node:
+    return b.call(aten.permute.default, b.placeholder(arange(4, 6)), [1, 0])
+
+
+def broadcast(b: GraphBuilder, x: Node) -> Node:
+    started = b.call(collective("broadcast"), x, 0, "reinplace")
+    return b.call(collective("wait_tensor"), started)
+
+
+def reduced(b: GraphBuilder, x: Node) -> Node:
+    started = b.call(collective("all_reduce"), x, "sum", "reinplace")
+    return b.call(collective("wait_tensor"), started)
+
+
+def built(use: Callable[[GraphBuilder, Node], Node]) -> GraphModule:
+    b = GraphBuilder()
+    return b.finished([use(b, broadcast(b, transposed(b)))])
+
+
+def rewritten(b: GraphBuilder, *outputs: Node, lowered: bool = False) -> Report:
+    """Rewrite a graph as one that is run node by node, or as Inductor's, and hold it against itself."""
+    gm = b.finished([*outputs])
+    after = GraphModule(gm, Graph())
+    after.graph.output(after.graph.graph_copy(gm.graph, {}))
+    report = reinplace_graph(after.graph, Options(lowered=lowered))
+    after.recompile()
+    assert_equivalent(gm, after, b.inputs)
+    return report
+
+
+def strides(gm: GraphModule) -> dict[str, Any]:
+    values = {n.name: n.meta.get("val") for n in gm.graph.nodes}
+    return {name: [t.stride() for t in tree_leaves(v) if isinstance(t, Tensor)] for name, v in values.items()}
+
+
+# -- the rules ---------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_kernels_follow_the_rules() -> None:
+    """Real results of all operators that are said to be laid out element by element."""
+    seen = set()
+    for op in overloads():
+        if not has_rule(op) or not {op.name(), op.name().split(".")[0]} & ITERATED:
+            continue
+        for args, kwargs in calls(op):
+            try:
+                real = op(*args, **kwargs)
+            except (RuntimeError, NotImplementedError):  # not for such operands
+                continue
+            assert [real.stride()] == made(op, [*args, *kwargs.values()]), op
+            seen.add(op.name().split(".")[0])
+    assert {"aten::heaviside", "aten::copysign", "aten::logaddexp", "aten::xlogy"} <= seen
+
+
+def test_a_rule_tells_nothing_of_symbolic_sizes_or_rolled_images() -> None:
+    image = torch.empty(2, 3, 4, 4).contiguous(memory_format=torch.channels_last)
+    assert made(aten.roll.default, [image, [1], [0]]) is None
+    assert made(aten.roll.default, [image.contiguous(), [1], [0]]) == [(48, 16, 4, 1)]
+    assert made(aten.heaviside.default, []) is None
+
+
+# -- what is gained ----------------------------------------------------------------------------
+
+USES: dict[str, tuple[Callable[[GraphBuilder, Node], Node], str]] = {
+    "reduced": (reduced, "_c10d_functional::all_reduce.input"),
+    "a clone in its format": (
+        lambda b, x: b.call(aten.clone.default, x, memory_format=torch.contiguous_format),
+        "aten::clone.self",
+    ),
+    "bytes named": (
+        lambda b, x: b.v2(
+            adversary.operator("bump"), {"x": (x, b.call(aten.as_strided.default, x, [4], [1], 4))}
+        )[-1],
+        "reinplace_adversary::bump.x",
+    ),
+    "by a v1 wrapper": (
+        lambda b, x: b.v1(adversary.operator("bump"), x=x)[-1],
+        "reinplace_adversary::bump.x",
+    ),
+}
+
+
+@pytest.mark.parametrize("lowered", [False, True])
+@pytest.mark.parametrize("use", ["reduced", "a clone in its format", "bytes named"])
+def test_what_a_collective_made_contiguous_is_written_in_place(use: str, lowered: bool) -> None:
+    """Inductor calls it on a copy of its own making, of which nothing is known."""
+    how, label = USES[use]
+    b = GraphBuilder()
+    report = rewritten(b, how(b, broadcast(b, transposed(b))), lowered=lowered)
+    assert (label in report.reinplaced) is not lowered
+
+
+OPERATORS: dict[str, Callable[[GraphBuilder, Node], Node]] = {
+    "heaviside": lambda b, x: b.call(aten.heaviside.default, x, b.placeholder(arange(6, 4))),
+    "floor": lambda b, x: b.call(aten.div.Scalar_mode, x, 3, rounding_mode="floor"),
+    "index_fill": lambda b, x: b.call(aten.index_fill.int_Scalar, x, 0, b.call(aten.arange.default, 1), 7),
+    "ldexp": lambda b, x: b.call(aten.ldexp.Tensor, x, b.placeholder(arange(6, 4))),
+}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_rows_of_what_is_computed_are_cloned_only_where_no_rule_tells_them(name: str) -> None:
+    b = GraphBuilder()
+    x = b.call(aten.permute.default, b.placeholder(arange(8, 8)[:4, :6]), [1, 0])
+    rows = b.call(aten.slice.Tensor, OPERATORS[name](b, x), 0, 0, 3)
+    new = b.v1(adversary.operator("bump"), x=rows)[-1]
+    report = rewritten(b, b.call(aten.neg.default, new))
+    assert ("reinplace_adversary::bump.x" in report.reinplaced) is (name != "ldexp")
+
+
+@pytest.mark.parametrize("is_named", [False, True])
+def test_what_device_put_hands_on_is_known_unless_offsets_name_bytes(is_named: bool) -> None:
+    b = GraphBuilder()
+    base = b.call(aten.neg.default, b.placeholder(arange(6, 4)))
+    rows = b.call(aten.slice.Tensor, base, 0, 2, 4)
+    handed = b.call(prims.device_put.default, rows, torch.device("cpu"))
+    new = b.v1(adversary.operator("bump"), x=handed)[-1]
+    seen = [b.call(aten.as_strided.default, base, [2], [1], 0)] if is_named else []
+    report = rewritten(b, *(b.call(aten.neg.default, n) for n in (new, *seen)))
+    assert ("reinplace_adversary::bump.x" in report.reinplaced) is not is_named
+
+
+# -- and what must not be ----------------------------------------------------------------------
+
+
+def test_bytes_that_real_strides_do_not_hold_keep_the_values_as_written() -> None:
+    """The first row, by the strides that were told, lies beside it by the real ones."""
+    b = GraphBuilder()
+    value = OPERATORS["index_fill"](
+        b, b.call(aten.permute.default, b.placeholder(arange(8, 8)[:4, :6]), [1, 0])
+    )
+    rows = b.item(b.call(aten.split.Tensor, value, 3, 0), 1)
+    told = rows.meta["val"]
+    view = b.call(aten.as_strided.default, rows, [4], [told.stride(1)], told.storage_offset())
+    new = b.v2(adversary.operator("bump"), {"x": (rows, view)})[-1]
+    rewritten(b, b.call(aten.neg.default, new), b.call(aten.neg.default, value))
+
+
+def test_what_a_wrapper_returns_is_laid_out_by_what_it_reads() -> None:
+    """A subgraph is called, so nothing is corrected; nor are bytes of a result written by an offset."""
+    b = GraphBuilder()
+    x = b.call(aten.permute.default, b.placeholder(arange(8, 8)[:4, :6]), [1, 0])
+    other = OPERATORS["ldexp"](b, x)
+    base = b.call(aten.neg.default, b.placeholder(torch.zeros(6, 4)))
+    state = b.call(aten.neg.default, base)
+    made_of, *_ = b.v2(
+        adversary.operator("produce"), {"out": (base, base), "state": (state, state)}, other=other
+    )
+    part = b.call(aten.select.int, made_of, 0, 0)
+    named = b.call(aten.as_strided.default, part, [2], [1], 0)
+    new = b.v2(adversary.operator("bump"), {"x": (part, named)})[-1]
+    report = rewritten(b, b.call(aten.neg.default, new), b.call(aten.neg.default, made_of))
+    assert "reinplace_adversary::bump.x" not in report.reinplaced
+
+
+@pytest.mark.parametrize("is_called", [False, True])
+def test_a_subgraph_that_is_given_the_value_keeps_all_as_written(is_called: bool) -> None:
+    b = GraphBuilder()
+    x = broadcast(b, transposed(b))
+    used = [reduced(b, x)]
+    if is_called:
+        inner = GraphBuilder(b.fake_mode)
+        told = x.meta["val"]
+        body = inner.finished([inner.call(aten.neg.default, inner.operand(told))])
+        call = b.called(torch.ops.higher_order.invoke_subgraph, (b.subgraph(body), "body", x), (told,))
+        used.append(b.item(call, 0))
+    gm = b.finished(used)
+    reinplace(gm)
+    (wait, *_) = gm.graph.find_nodes(op="call_function", target=collective("wait_tensor"))
+    assert wait.meta["val"].stride() == ((1, 6) if is_called else (4, 1))
+
+
+# -- the graph afterwards ----------------------------------------------------------------------
+
+
+def test_analysis_leaves_the_values_as_they_were() -> None:
+    gm = built(reduced)
+    before = strides(gm)
+    report = analyze(gm)
+    assert "_c10d_functional::all_reduce.input" in report.reinplaced
+    assert strides(gm) == before
+
+
+def test_rewriting_leaves_the_true_values() -> None:
+    gm = built(reduced)
+    reinplace(gm)
+    made_by = gm.graph.find_nodes(op="call_function", target=collective("broadcast"))[0]
+    assert made_by.meta["val"].stride() == (4, 1)
+
+
+def test_a_rewrite_that_fails_leaves_the_values_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    gm = built(reduced)
+    before = copy.deepcopy(strides(gm))
+
+    def fail(*args: Any, **kwargs: Any) -> None:
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr(emit.Emitter, "call", fail)
+    with pytest.raises(RewriteError, match="planted"):
+        reinplace(gm)
+    assert strides(gm) == before
+
+
+def test_an_error_in_a_graph_is_told_as_ever() -> None:
+    gm = built(reduced)
+    (node,) = gm.graph.find_nodes(op="call_function", target=collective("all_reduce"))
+    del node.meta["val"]
+    with pytest.raises(GraphError, match="all_reduce"):
+        reinplace(gm)
+
+
+def test_collectives_that_make_all_contiguous_have_that_rule() -> None:
+    assert all(has_rule(collective(name.partition("::")[2])) for name in CONTIGUOUS)
