@@ -200,11 +200,11 @@ def _keeping(nodes: list[Node]) -> set[Node]:
     """Return the nodes whose values may lie in their operands' bytes, or begin where these do."""
     calls = [n for n in nodes if n.op == "call_function"]
     targets = {id(n.target): n.target for n in calls}
-    handing = {key for key, target in targets.items() if _hands_on(target)}
+    handing = {key for key, target in targets.items() if hands_on(target)}
     return {n for n in calls if id(n.target) in handing}
 
 
-def _hands_on(target: Any) -> bool:
+def hands_on(target: Any) -> bool:
     """Return whether the value of a target's nodes may lie in an operand's bytes, or begin where it does."""
     if not is_operator(target):
         return True

@@ -7,13 +7,14 @@ its offset, and so does what a subgraph returns, which the caller may address th
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.fx import Graph, Node
 
-from . import hidden_alias, hop
+from . import drift, hidden_alias, hop
 from .addressing import goes_by_beginning
 from .candidate import Candidate, Kind
 from .place import Place
@@ -34,14 +35,17 @@ def names_offsets(graph: Graph) -> bool:
 def are_hidden(graph: Graph) -> bool:
     """Return whether offsets name bytes of what may begin elsewhere than a graph says.
 
-    What is moved to the device where it is remains where it is, and the graph says that it is a copy. Then
-    offsets, in a graph or in one that it calls, name other bytes than they say, and no copy may be another.
+    What is moved to the device where it is remains where it is, and the graph says that it is a copy; what is
+    made of a slice begins where that does. Then offsets, in a graph or in one that it calls, name other bytes
+    than they say, and no copy may be another.
     """
-    targets = hidden_alias.OPERATORS
-    handing = (
-        n for one in _graphs(graph) for t in targets for n in one.find_nodes(op="call_function", target=t)
-    )
-    return any(map(is_mistold, handing)) and names_offsets(graph)
+    graphs = list(_graphs(graph))
+    pairs = itertools.product(graphs, hidden_alias.OPERATORS)
+    handing = (n for one, target in pairs for n in one.find_nodes(op="call_function", target=target))
+    if any(map(is_mistold, handing)):
+        return names_offsets(graph)
+    is_sliced = any(body.sliced for one in graphs for call in hop.calls(one) for body in call.bodies)
+    return is_sliced and names_offsets(graph) and drift.names_adrift(graph)
 
 
 def _graphs(graph: Graph) -> Iterator[Graph]:

@@ -16,7 +16,8 @@ import torch
 from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 
-from . import _torch, pinned, scatter, wrapper
+from . import _torch, scatter, wrapper
+from .addressing import goes_by_beginning
 from .errors import GraphError
 from .region import Geometry, Region
 from .schema import arguments, is_operator, schema_of, tensors
@@ -64,17 +65,20 @@ def _retell(graph: Graph) -> dict[Node, Any]:
     targets = {id(n.target): n.target for n in graph.nodes}  # to hash an operator takes torch a microsecond
     ruled = {key for key, target in targets.items() if has_rule(target)}
     mistold = {n for n in graph.nodes if id(n.target) in ruled and is_mistold(n)} if ruled else set()
-    if any(_is_hidden(targets[key]) for key in ruled) and pinned.names_offsets(graph):
-        return {}  # the offsets were told of where the fake tensors begin
     values = (t for n in mistold for t in tensors(n.meta.get("val")))
     fake_mode = _torch.fake_mode_of(values) if mistold else None
     if fake_mode is None:
         return {}
     new: dict[Node, Any] = {}
+    handed: set[Node] = set()  # what lies where its fake tensor did not say
     try:
         for node in graph.nodes:
             if node in mistold or not new.keys().isdisjoint(node.all_input_nodes):
                 _retell_one(node, new, fake_mode)
+                if not handed.isdisjoint(node.all_input_nodes) or (node in new and _is_hidden(node.target)):
+                    handed.add(node)
+            if goes_by_beginning(node) and not handed.isdisjoint(node.all_input_nodes):
+                return {}  # by an offset that was told of where the fake tensor begins
     except _Untellable:
         return {}
     before = {node: node.meta.get("val") for node in new}
@@ -145,7 +149,7 @@ def _as_made(node: Node, told: Callable[[Node], Any], fake_mode: Any) -> Any:
 
 
 def _is_hidden(target: Any) -> bool:
-    return bool(schema_of(target).hides_alias)
+    return is_operator(target) and bool(schema_of(target).hides_alias)
 
 
 def _kind(tensor: torch.Tensor) -> tuple[Any, ...]:

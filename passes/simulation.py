@@ -7,6 +7,7 @@ every other one copies first, and the contract (``equivalence.py``) says whether
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import operator
 from collections.abc import Iterator, Sequence
@@ -20,8 +21,9 @@ from . import _torch
 from .apart import output_nodes, unshared
 from .collectives import InFlight, is_imitated, is_started
 from .equivalence import Effects, difference, effects
-from .execution import address, attributes, cloned, leaves
+from .execution import Manner, address, attributes, cloned, leaves
 from .same_bytes import copy_of, equal, overlap, same_bytes, same_strides
+from .seeding import seeded, undrawn
 from .simulated_form import Refused, called
 from .simulated_wrapper import WrapperCall
 from .slot_forms import form_of
@@ -92,7 +94,8 @@ class Simulation:
         self.uneven = uneven
         self.given: dict[tuple[Node, Node], torch.Tensor] = {}
         self.spec: dict[Node, Any] = {}
-        self.expected: Effects = effects(gm, inputs, self._note)
+        with undrawn():
+            self.expected: Effects = effects(gm, inputs, self._note, Manner(seeded))
         self.candidates: list[Choice] = [c for node in gm.graph.nodes for c in self._candidates(node)]
         self.operands: list[Choice] = list(self._operand_copies())
         self.conversions: int = sum(
@@ -193,7 +196,7 @@ class _Run:
             for mine, theirs in zip(copies, originals, strict=True)
             if isinstance(mine, torch.Tensor) and address(theirs) not in written
         ]
-        with torch.no_grad():
+        with torch.no_grad(), undrawn():
             for node in self.gm.graph.nodes:
                 if node.op == "placeholder":
                     self.env[node] = next(given)
@@ -211,7 +214,7 @@ class _Run:
         if not self._is_given_the_same(node):
             raise Illegal(node)
         try:
-            value = self._node(node)
+            value = seeded(node, functools.partial(self._node, node))
             if self.simulation.uneven is not None:
                 make_uneven(node, value, self.simulation.uneven)
         except (Illegal, Refused, RuntimeError, IndexError, ValueError, TypeError):
