@@ -177,7 +177,7 @@ def test_what_a_wrapper_returns_is_laid_out_by_what_it_reads() -> None:
         adversary.operator("produce"), {"out": (base, base), "state": (state, state)}, other=other
     )
     part = b.call(aten.select.int, made_of, 0, 0)
-    named = b.call(aten.as_strided.default, part, [2], [1], 0)
+    named = b.call(aten.as_strided.default, part, [2], [2], 0)
     new = b.v2(adversary.operator("bump"), {"x": (part, named)})[-1]
     report = rewritten(b, b.call(aten.neg.default, new), b.call(aten.neg.default, made_of))
     assert "reinplace_adversary::bump.x" not in report.reinplaced
