@@ -19,7 +19,7 @@ from pytest_reinplace.passes.schema import schema_of
 from pytest_reinplace.passes.told import MISTOLD, is_untold
 from pytest_reinplace.passes.verify import assert_equivalent
 
-from .nested import rewritten
+from .nested import rewritten, twin
 from .trace import arange
 
 aten, prims = torch.ops.aten, torch.ops.prims
@@ -292,3 +292,21 @@ def test_it_may_be_looked_at_where_the_result_of_a_subgraph_begins(name: str) ->
         return look(made) + 1
 
     rewritten(fn, torch.tensor(True), arange(9), torch.tensor([2]), torch.ones(1), also=[False])
+
+
+@pytest.mark.parametrize("is_handed_on", [True, False])
+def test_what_a_subgraph_moves_to_where_it_is_is_its_operand(is_handed_on: bool) -> None:
+    b = GraphBuilder()
+    x = b.call(aten.neg.default, b.placeholder(arange(4, 6)))
+    inner = GraphBuilder(b.fake_mode)
+    given = inner.operand(x.meta["val"])
+    made = given if is_handed_on else inner.call(aten.neg.default, given)
+    body = inner.finished([inner.call(prims.device_put.default, made, torch.device("cpu"))])
+    value = (torch.empty_like(x.meta["val"]),)
+    call = b.called(torch.ops.higher_order.invoke_subgraph, (b.subgraph(body), "body", x), value)
+    new = b.v1(adversary.operator("bump"), x=b.item(call, 0))[-1]
+    gm = b.finished([b.call(aten.neg.default, new), b.call(aten.neg.default, x)])
+    after = twin(gm)
+    report = reinplace(after)
+    assert_equivalent(gm, after, b.inputs)
+    assert ("reinplace_adversary::bump.x" in report.reinplaced) is not is_handed_on
