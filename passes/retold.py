@@ -17,7 +17,6 @@ from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 
 from . import _torch, scatter, wrapper
-from .addressing import goes_by_beginning
 from .errors import GraphError
 from .region import Geometry, Region
 from .schema import arguments, is_operator, schema_of, tensors
@@ -70,15 +69,10 @@ def _retell(graph: Graph) -> dict[Node, Any]:
     if fake_mode is None:
         return {}
     new: dict[Node, Any] = {}
-    handed: set[Node] = set()  # what lies where its fake tensor did not say
     try:
         for node in graph.nodes:
             if node in mistold or not new.keys().isdisjoint(node.all_input_nodes):
                 _retell_one(node, new, fake_mode)
-                if not handed.isdisjoint(node.all_input_nodes) or (node in new and _is_hidden(node.target)):
-                    handed.add(node)
-            if goes_by_beginning(node) and not handed.isdisjoint(node.all_input_nodes):
-                return {}  # by an offset that was told of where the fake tensor begins
     except _Untellable:
         return {}
     before = {node: node.meta.get("val") for node in new}
@@ -146,10 +140,6 @@ def _as_made(node: Node, told: Callable[[Node], Any], fake_mode: Any) -> Any:
         for t, strides in zip(results, layouts, strict=True)
     ]
     return new[0] if isinstance(old, torch.Tensor) else new
-
-
-def _is_hidden(target: Any) -> bool:
-    return is_operator(target) and bool(schema_of(target).hides_alias)
 
 
 def _kind(tensor: torch.Tensor) -> tuple[Any, ...]:

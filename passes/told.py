@@ -134,9 +134,14 @@ def made(op: Any, args: Sequence[Any]) -> list[tuple[int, ...]] | None:
         return [_iterated(values)]
     firsts = list(tensors(args[0]))
     memory_format = MISTOLD.get(name, torch.contiguous_format)
-    if name == "aten::roll" and any(t.dim() > 3 and not t.is_contiguous() for t in firsts):
-        return None  # a cat of parts, which may be channels-last as its operands are
+    if name == "aten::roll" and any(map(_may_be_channels_last, firsts)):
+        return None  # a cat of parts, which may be so as well
     return [like.clone(memory_format=memory_format).stride() for like in map(_meta, firsts)]
+
+
+def _may_be_channels_last(value: torch.Tensor) -> bool:
+    """Return whether torch may take a tensor for channels-last: its channels do not lie outside its columns."""
+    return value.dim() > 3 and not value.is_contiguous() and value.stride(1) <= value.stride(-1)
 
 
 def _iterated(values: list[torch.Tensor]) -> tuple[int, ...]:

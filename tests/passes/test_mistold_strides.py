@@ -114,6 +114,14 @@ def test_a_rolled_image_is_laid_out_as_its_parts_are(dims: list[int], is_channel
     assert is_mistold(value) is is_channels_last
 
 
+def test_an_image_that_is_permuted_otherwise_is_rolled_into_a_contiguous_one() -> None:
+    b = GraphBuilder()
+    image = b.call(aten.permute.default, b.placeholder(arange(2, 3, 5, 4)), [0, 1, 3, 2])
+    value = b.call(aten.roll.default, image, [1], [3])
+    (real,) = b.finished([value])(*b.inputs)
+    assert real.is_contiguous() and not is_mistold(value)
+
+
 @pytest.mark.parametrize("mode", ["symbolic", "fake"])
 def test_strides_of_symbolic_sizes_are_not_told(mode: Literal["symbolic", "fake"]) -> None:
     """To compare them would add a guard to the graph."""
