@@ -140,7 +140,7 @@ def made(op: Any, args: Sequence[Any]) -> list[tuple[int, ...]] | None:
 
 
 def _may_be_channels_last(value: torch.Tensor) -> bool:
-    """Return whether torch may take a tensor for channels-last: its channels do not lie outside its columns."""
+    """Return whether torch may take a tensor for channels-last: its channels lie inside its columns."""
     return value.dim() > 3 and not value.is_contiguous() and value.stride(1) <= value.stride(-1)
 
 
