@@ -44,6 +44,8 @@ def _walk(graph: Graph, given: Collection[int], callers: tuple[Graph, ...]) -> t
             is_named = is_named or goes_by_beginning(node)
             if hands_on(node.target):
                 adrift.add(node)
+    if not graph.find_nodes(op="output"):
+        return is_named, set()  # who plans it says so
     returned = hop.outputs(graph)
     if returned is None:
         return is_named, set(range(len(placeholders))) if adrift else set()

@@ -38,7 +38,10 @@ def visit(model: Model, node: Node) -> bool:
 
 def is_operand(model: Model, node: Node) -> bool:
     """Return whether a call was seen to return its operand, which its fake tensor need not show."""
-    if not is_operator(node.target) or not schema_of(node.target).hides_alias:
+    if not is_operator(node.target):
         return False
+    schema = schema_of(node.target)
+    if schema.returns_operand or not schema.hides_alias:
+        return schema.returns_operand
     place = model.place(node)
     return place is not None and place.storage.node is not node

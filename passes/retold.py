@@ -16,7 +16,7 @@ import torch
 from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 
-from . import _torch, scatter, wrapper
+from . import _torch, scatter, wellformed, wrapper
 from .errors import GraphError
 from .region import Geometry, Region
 from .schema import arguments, is_operator, schema_of, tensors
@@ -63,7 +63,13 @@ def _retell(graph: Graph) -> dict[Node, Any]:
     """Correct the values of a graph, all or none; returns what they were."""
     targets = {id(n.target): n.target for n in graph.nodes}  # to hash an operator takes torch a microsecond
     ruled = {key for key, target in targets.items() if has_rule(target)}
-    mistold = {n for n in graph.nodes if id(n.target) in ruled and is_mistold(n)} if ruled else set()
+    if not ruled:
+        return {}
+    wellformed.check(graph)
+    try:
+        mistold = {n for n in graph.nodes if id(n.target) in ruled and is_mistold(n)}
+    except (TypeError, AttributeError, IndexError, KeyError):
+        return {}  # arguments that do not fit: the analysis says which
     values = (t for n in mistold for t in tensors(n.meta.get("val")))
     fake_mode = _torch.fake_mode_of(values) if mistold else None
     if fake_mode is None:

@@ -131,7 +131,8 @@ def made(op: Any, args: Sequence[Any]) -> list[tuple[int, ...]] | None:
     if not all(map(_is_static, values)) or not values:
         return None  # to ask others for their strides adds a guard
     if _is_iterated(op):
-        return [_iterated(values)]
+        strides = _iterated(values)
+        return None if strides is None else [strides]
     firsts = list(tensors(args[0]))
     memory_format = MISTOLD.get(name, torch.contiguous_format)
     if name == "aten::roll" and any(map(_may_be_channels_last, firsts)):
@@ -144,10 +145,13 @@ def _may_be_channels_last(value: torch.Tensor) -> bool:
     return value.dim() > 3 and not value.is_contiguous() and value.stride(1) <= value.stride(-1)
 
 
-def _iterated(values: list[torch.Tensor]) -> tuple[int, ...]:
-    """Return the strides of what is computed element by element."""
+def _iterated(values: list[torch.Tensor]) -> tuple[int, ...] | None:
+    """Return the strides of what is computed element by element, ``None`` of what does not fit together."""
     alike = [_meta(value) for value in values]
-    return (torch.add(*alike) if len(alike) > 1 else alike[0].neg()).stride()
+    try:
+        return (torch.add(*alike) if len(alike) > 1 else alike[0].neg()).stride()
+    except (RuntimeError, TypeError):
+        return None
 
 
 def _meta(value: torch.Tensor) -> torch.Tensor:

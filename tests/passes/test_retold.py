@@ -242,3 +242,8 @@ def test_an_error_in_a_graph_is_told_as_ever() -> None:
 
 def test_collectives_that_make_all_contiguous_have_that_rule() -> None:
     assert all(has_rule(collective(name.partition("::")[2])) for name in CONTIGUOUS)
+
+
+def test_operands_that_do_not_fit_together_have_no_rule() -> None:
+    assert made(aten.heaviside.default, [torch.empty(4, 6).t(), torch.empty(5)]) is None
+    assert made(aten.heaviside.default, [torch.empty(4, 6).t()] * 3) is None
