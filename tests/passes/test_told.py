@@ -310,3 +310,29 @@ def test_what_a_subgraph_moves_to_where_it_is_is_its_operand(is_handed_on: bool)
     report = reinplace(after)
     assert_equivalent(gm, after, b.inputs)
     assert ("reinplace_adversary::bump.x" in report.reinplaced) is not is_handed_on
+
+
+@pytest.mark.parametrize("wrapper", ["v1", "v2"])
+def test_empty_memory_has_strides_that_are_told(wrapper: str) -> None:
+    """The kernel makes this result contiguous, its fake tensor is transposed, and no rule is known."""
+    b = GraphBuilder()
+    x = b.call(aten.permute.default, b.placeholder(torch.rand(4, 6)), [1, 0])
+    value = b.call(aten.log_sigmoid.default, x)
+    assert is_untold(aten.log_sigmoid.default)
+    overwrite, other = adversary.operator("overwrite"), b.placeholder(torch.rand(6, 4))
+    if wrapper == "v1":
+        new = b.v1(overwrite, out=value, other=other)[-1]
+    else:
+        new = b.v2(overwrite, {"out": (value, value)}, other=other)[-1]
+    assert "reinplace_adversary::overwrite.out" in held(b, new, value).clones
+
+
+@pytest.mark.parametrize("is_told", [False, True])
+def test_a_clone_in_a_format_of_its_own_is_made_of_what_is_not_told(is_told: bool) -> None:
+    """``resize_as`` keeps the strides of a transposed operand, and its fake tensor is contiguous."""
+    b = GraphBuilder()
+    x = b.call(aten.permute.default, b.placeholder(arange(4, 6)), [1, 0])
+    told = b.call(aten.neg.default, b.placeholder(arange(6, 4)))
+    value = told if is_told else b.call(aten.resize_as.default, x, x)
+    report = held(b, b.call(aten.clone.default, value, memory_format=torch.contiguous_format))
+    assert ("aten::clone.self" in report.reinplaced) is is_told
