@@ -38,18 +38,6 @@ _ASKING: dict[int, int] = {
 _RETYPING = frozenset(
     map(id, (aten.view.dtype, aten.view_as_complex.default, torch.ops.prims.view_of_dtype.default))
 )
-# These name bytes by strides of their own, so another layout means other elements to them.
-BY_STRIDES = frozenset(
-    f"{space}::{name}"
-    for space in ("aten", "prims")
-    for name in (
-        "as_strided",
-        "as_strided_scatter",
-        "as_strided_copy",
-        "_reshape_alias",
-        "_reshape_alias_copy",
-    )
-)
 _CANDIDATES = ("aten::index_put", "aten::_unsafe_index_put", "aten::clone", "aten::copy", "aten::_foreach_")
 
 
@@ -157,9 +145,7 @@ def _of_untold(nodes: Iterable[Node], lying: set[Node]) -> list[Node]:
 
 
 def _is_whole(node: Node) -> bool:
-    """Return whether a view has all elements of its operand, each once, by no strides of its own."""
-    if schema_of(node.target).name in BY_STRIDES:
-        return False
+    """Return whether a view has as many elements as its operand: one that may be written has all of them."""
     both = [t.shape.numel() for n in (node, *node.all_input_nodes[:1]) for t in tensors(n.meta.get("val"))]
     return len(both) == 2 and all(isinstance(n, int) for n in both) and both[0] == both[1]
 

@@ -44,11 +44,12 @@ def _walk(graph: Graph, given: Collection[int], callers: tuple[Graph, ...]) -> t
             is_named = is_named or goes_by_beginning(node)
             if hands_on(node.target):
                 adrift.add(node)
-    if not graph.find_nodes(op="output"):
+    ends = graph.find_nodes(op="output")
+    if not ends:
         return is_named, set()  # who plans it says so
     returned = hop.outputs(graph)
-    if returned is None:
-        return is_named, set(range(len(placeholders))) if adrift else set()
+    if returned is None:  # nested: which one it is does not matter, for such a subgraph stays functional
+        returned = list(ends[0].all_input_nodes)
     return is_named, {i for i, node in enumerate(returned) if node in adrift}
 
 
@@ -56,18 +57,20 @@ def _called(call: hop.Call, adrift: Collection[Node], callers: tuple[Graph, ...]
     """Return whether any is named inside a call, and whether a result begins where a slice does."""
     is_named = is_adrift = False
     carried: set[int] = set()
-    for body in (*call.bodies, *call.tests):
+
+    def given(body: hop.Body) -> set[int]:
         values = enumerate(map(call.value, body.operands))
-        given = {i for i, value in values if isinstance(value, Node) and value in adrift}
-        given |= body.sliced | carried
+        loose = {i for i, value in values if isinstance(value, Node) and value in adrift}
+        return loose | body.sliced | carried
+
+    for body in call.bodies:
         while True:
-            inside, returned = _walk(body.module.graph, given, callers)
+            inside, returned = _walk(body.module.graph, given(body), callers)
             is_named = is_named or inside
-            if body in call.tests:
-                break
-            carried = {i for i in returned if i < call.carried}
             is_adrift = is_adrift or any(not call.is_stacked(i) for i in returned)
-            if carried <= given:
+            more = {i for i in returned if i < call.carried} - carried
+            if not more:
                 break
-            given |= carried
-    return is_named, is_adrift
+            carried |= more
+    tested = any(_walk(body.module.graph, given(body), callers)[0] for body in call.tests)
+    return is_named or tested, is_adrift

@@ -46,7 +46,7 @@ def reinplace(gm: GraphModule, *, policy: Policy = "memory", order: Ordering = "
     graph = _graph_of(gm)
     if isinstance(gm, GraphModule):
         wellformed.check_code(graph)
-    report = _carried_out(graph, options, tie.plan)
+    report = _planned(graph, options, tie.plan, carry_out=True)
     if isinstance(gm, GraphModule):
         gm.recompile()
     return report
@@ -58,7 +58,7 @@ def reinplace_graph(graph: Graph, options: Options = DEFAULT) -> Report:
 
     Subgraphs stay as they are: Inductor has had each of them rewritten before.
     """
-    return _carried_out(graph, options, plan.alone)
+    return _planned(graph, options, plan.alone, carry_out=True)
 
 
 @paused()
@@ -70,7 +70,7 @@ def analyze(gm: GraphModule, *, policy: Policy = "memory", order: Ordering = "fr
         ReinplaceError: an option has another value.
     """
     options = Options(policy, order)
-    return _told(_graph_of(gm), options, tie.plan)
+    return _planned(_graph_of(gm), options, tie.plan, carry_out=False)
 
 
 @paused()
@@ -84,24 +84,20 @@ def analyze_graph(graph: Graph, options: Options = DEFAULT) -> Report:
     Raises:
         GraphError: it is no functional graph.
     """
-    return _told(graph, options, plan.alone)
+    return _planned(graph, options, plan.alone, carry_out=False)
 
 
-def _carried_out(graph: Graph, options: Options, planner: Planner) -> Report:
+def _planned(graph: Graph, options: Options, planner: Planner, *, carry_out: bool) -> Report:
+    """Plan a graph on its true values, and carry the plan out if wanted; returns what is in it."""
+
     def work() -> Report:
         planned = planner(graph, options)
         report = planned.report()
-        planned.carry_out()
+        if carry_out:
+            planned.carry_out()
         return report
 
-    return with_true_values(graph, work, lowered=options.lowered, keep=True)
-
-
-def _told(graph: Graph, options: Options, planner: Planner) -> Report:
-    def work() -> Report:
-        return planner(graph, options).report()
-
-    return with_true_values(graph, work, lowered=options.lowered, keep=False)
+    return with_true_values(graph, work, lowered=options.lowered, keep=carry_out)
 
 
 def _graph_of(gm: object) -> Graph:

@@ -15,7 +15,6 @@ import torch
 from torch.fx import Node
 
 from . import _torch, layouts, scatter
-from .addressing import BY_STRIDES
 from .collectives import is_collective
 from .place import Place, Storage, Value, is_known, reads_alike
 from .reason import Reason
@@ -27,6 +26,18 @@ if TYPE_CHECKING:
     from .model import Model
 
 REGROUPING = frozenset({"aten::view", "aten::reshape", "aten::_unsafe_view", "aten::flatten"})
+# These name bytes by strides of their own, so another layout means other elements to them.
+_BY_STRIDES = frozenset(
+    f"{space}::{name}"
+    for space in ("aten", "prims")
+    for name in (
+        "as_strided",
+        "as_strided_scatter",
+        "as_strided_copy",
+        "_reshape_alias",
+        "_reshape_alias_copy",
+    )
+)
 _INT = frozenset({int})
 _FEW = 32  # elements that are looked at one by one
 _MOST_USERS = 64  # a result used more often than this keeps its own layout: the check stays linear
@@ -178,7 +189,7 @@ def _agrees(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
         return told  # such a result has the strides that it had
     if not schema.name.startswith(("aten::", "prims::")):
         return _is_kernel(user) and all(_is_told_nothing(model, user, n, laid[n]) for n in _laid(user, laid))
-    if schema.name in BY_STRIDES:
+    if schema.name in _BY_STRIDES:
         if argument(user, schema.names[0]) not in laid:
             return True  # a source: what it is put into has the layout that it had
         if not _names_the_same(user, laid):

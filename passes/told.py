@@ -58,7 +58,7 @@ UNTOLD_OF_ONE = frozenset({"aten::index", "aten::_unsafe_index"})
 
 
 def is_untold(op: Any) -> bool:
-    """Return whether no rule tells the strides of what it makes of operands that are not contiguous."""
+    """Return whether fake tensors may lie about what it makes of operands that are not contiguous."""
     return schema_of(op).name in UNTOLD or op.name() in UNTOLD
 
 

@@ -336,3 +336,16 @@ def test_a_clone_in_a_format_of_its_own_is_made_of_what_is_not_told(is_told: boo
     value = told if is_told else b.call(aten.resize_as.default, x, x)
     report = held(b, b.call(aten.clone.default, value, memory_format=torch.contiguous_format))
     assert ("aten::clone.self" in report.reinplaced) is is_told
+
+
+@pytest.mark.parametrize("offset", [(), (0,)])
+def test_strides_of_its_own_name_other_bytes_of_what_is_not_told(offset: tuple[int, ...]) -> None:
+    """By the fake tensor's strides the bytes are of the first column, by the real ones they are a row."""
+    b = GraphBuilder()
+    x = b.call(aten.permute.default, b.placeholder(torch.rand(4, 6)), [1, 0])
+    value = b.call(aten.log_sigmoid.default, x)
+    row = b.call(aten.as_strided.default, value, [4], [1], *offset)
+    new = b.v1(adversary.operator("bump"), x=row)[-1]
+    column = b.call(aten.select.int, value, 1, 1)
+    read = b.v1(adversary.operator("mix"), x=b.call(aten.neg.default, new), other=column)[-1]
+    assert "reinplace_adversary::bump.x" not in held(b, read).reinplaced
