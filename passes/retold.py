@@ -16,7 +16,7 @@ import torch
 from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 
-from . import _torch, scatter, wellformed, wrapper
+from . import _torch, scatter, wrapper
 from .errors import GraphError
 from .region import Geometry, Region
 from .schema import arguments, is_operator, schema_of, tensors
@@ -65,7 +65,6 @@ def _retell(graph: Graph) -> dict[Node, Any]:
     ruled = {key for key, target in targets.items() if has_rule(target)}
     if not ruled:
         return {}
-    wellformed.check(graph)
     try:
         mistold = {n for n in graph.nodes if id(n.target) in ruled and is_mistold(n)}
     except (TypeError, AttributeError, IndexError, KeyError):

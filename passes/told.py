@@ -101,7 +101,7 @@ def is_mistold(node: Node, operand: torch.Tensor | None = None) -> bool:
     results = list(tensors(node.meta.get("val")))
     if schema.hides_alias:
         return _is_hidden(args, results)
-    layouts = made(node.target, args) if ruled and all(map(_is_static, results)) else None
+    layouts = made(node.target, args) if ruled else None
     return layouts is None or layouts != [result.stride() for result in results]
 
 

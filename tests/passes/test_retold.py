@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import Graph, GraphModule, Node
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._pytree import tree_leaves
 
 from pytest_reinplace.passes import GraphError, Report, RewriteError, adversary, analyze, emit, reinplace
-from pytest_reinplace.passes._torch import collective
+from pytest_reinplace.passes._torch import collective, hop, unbacked_bindings
 from pytest_reinplace.passes.graph_builder import GraphBuilder
 from pytest_reinplace.passes.options import Options
 from pytest_reinplace.passes.reinplace import reinplace_graph
@@ -151,6 +153,20 @@ def test_what_device_put_hands_on_is_its_operand_whatever_offsets_name(named: st
     assert "reinplace_adversary::bump.x" in report.reinplaced
 
 
+def test_rules_follow_on_each_other() -> None:
+    """What is filled is told to be contiguous, and so then is what is computed from it: neither is."""
+    b = GraphBuilder()
+    rows = b.call(aten.permute.default, b.placeholder(arange(8, 8)[:4, :6]), [1, 0])
+    filled = OPERATORS["index_fill"](b, rows)
+    signed = b.call(aten.copysign.Tensor, filled, b.placeholder(arange(6, 4)))
+    assert [n.meta["val"].stride() for n in (filled, signed)] == [(4, 1), (4, 1)]
+    gm = b.finished([signed])
+    (real,) = gm(*b.inputs)
+    reinplace(gm)
+    (node,) = gm.graph.find_nodes(op="call_function", target=aten.copysign.Tensor)
+    assert node.meta["val"].stride() == real.stride() == (1, 6)
+
+
 # -- and what must not be ----------------------------------------------------------------------
 
 
@@ -201,6 +217,53 @@ def test_a_subgraph_that_is_given_the_value_keeps_all_as_written(is_called: bool
     assert wait.meta["val"].stride() == ((1, 6) if is_called else (4, 1))
 
 
+def test_what_another_device_is_given_is_a_copy() -> None:
+    b = GraphBuilder()
+    x = broadcast(b, transposed(b))
+    gm = b.finished([b.call(prims.device_put.default, x, torch.device("cuda:0"))])
+    reinplace(gm)
+    (node,) = gm.graph.find_nodes(op="call_function", target=prims.device_put.default)
+    operand = node.all_input_nodes[0].meta["val"]
+    assert operand.stride() == (4, 1)
+    assert node.meta["val"].device.type == "cuda" and operand.device.type == "cpu"
+
+
+def test_what_is_not_an_operator_is_not_run() -> None:
+    b, called = GraphBuilder(), []
+    x = broadcast(b, transposed(b))
+
+    def look(x: Tensor) -> Tensor:
+        called.append(x)
+        return x + 1
+
+    gm = b.finished([b.called(look, (x,), b.fresh(x.meta["val"]))])
+    analyze(gm)
+    assert called == []
+
+
+def test_an_operator_that_resizes_in_place_is_not_run() -> None:
+    b = GraphBuilder()
+    x = broadcast(b, transposed(b))
+    small = b.call(aten.arange.default, 3)
+    gm = b.finished([b.called(aten.resize_as_.default, (small, x), small.meta["val"])])
+    before = strides(gm)
+    with pytest.raises(GraphError, match="functional graph"):
+        analyze(gm)
+    assert strides(gm) == before
+
+
+def test_sizes_that_depend_on_data_are_bound_once() -> None:
+    """Found again, they would be other symbols than the graph goes by."""
+    b = GraphBuilder(FakeTensorMode(shape_env=ShapeEnv(), static_shapes=True))
+    found = b.call(aten.nonzero.default, broadcast(b, transposed(b)))
+    found.meta["unbacked_bindings"] = unbacked_bindings(b.fake_mode, found.meta["val"])
+    assert found.meta["unbacked_bindings"]
+    gm = b.finished([b.call(aten.mul.Tensor, found, 2)])
+    before = strides(gm)
+    analyze(gm)
+    assert strides(gm) == before
+
+
 # -- the graph afterwards ----------------------------------------------------------------------
 
 
@@ -237,6 +300,22 @@ def test_an_error_in_a_graph_is_told_as_ever() -> None:
     (node,) = gm.graph.find_nodes(op="call_function", target=collective("all_reduce"))
     del node.meta["val"]
     with pytest.raises(GraphError, match="all_reduce"):
+        reinplace(gm)
+
+
+def test_a_graph_out_of_order_is_told_as_ever() -> None:
+    gm = built(reduced)
+    (node,) = gm.graph.find_nodes(op="call_function", target=collective("broadcast"))
+    next(n for n in gm.graph.nodes if n.op == "output").prepend(node)
+    with pytest.raises(GraphError, match="made before they are used"):
+        reinplace(gm)
+
+
+def test_a_wrapper_that_is_none_is_told_as_ever() -> None:
+    gm = built(USES["bytes named"][0])
+    (node,) = gm.graph.find_nodes(op="call_function", target=hop("auto_functionalized_v2"))
+    node.kwargs = {**node.kwargs, "_x_base_index": 5}
+    with pytest.raises(GraphError, match="_x_base_index"):
         reinplace(gm)
 
 
