@@ -172,6 +172,11 @@ def goes_by_beginning(node: Node) -> bool:
     return scatter.is_absolute(node) or _ASKING.get(id(node.target)) == _EXACT or id(node.target) in _RETYPING
 
 
+def asks_for_strides(node: Node) -> bool:
+    """Return whether a node's value or numbers depend on its operand's strides, also of dimensions of one."""
+    return id(node.target) in _RETYPING or _ASKING.get(id(node.target)) == 1
+
+
 def _spread(nodes: list[Node], asked: dict[Node, int], keeping: set[Node], found: dict[Node, int]) -> None:
     for node in reversed(nodes) if asked else ():
         wanted, inherited = asked.get(node, 0), found.get(node, 0)

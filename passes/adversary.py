@@ -111,7 +111,7 @@ def _mix(written: list[Any], read: list[Any]) -> None:
 
 def _fresh(x: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     _mix([x], [other])
-    return other * 5 + _digest(x)
+    return (other * 5 + _digest(x)).to(other.dtype)  # a number, too, if it is one
 
 
 def _halves(x: torch.Tensor, other: torch.Tensor) -> None:
@@ -136,7 +136,7 @@ def _produce(out: torch.Tensor, state: torch.Tensor, other: torch.Tensor) -> tor
     out.fill_(-13)
     _mix([state], [other])
     _overwrite(out, state)
-    return other * 5 + _digest(state)
+    return (other * 5 + _digest(state)).to(other.dtype)
 
 
 def _rows(x: torch.Tensor, other: torch.Tensor) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 def names_offsets(graph: Graph) -> bool:
     """Return whether a graph, or one that it calls, names bytes by an offset, or asks for one."""
-    return any(goes_by_beginning(node) for one in _graphs(graph) for node in one.nodes)
+    return any(goes_by_beginning(node) for one in graphs(graph) for node in one.nodes)
 
 
 def are_hidden(graph: Graph) -> bool:
@@ -39,16 +39,16 @@ def are_hidden(graph: Graph) -> bool:
     made of a slice begins where that does. Then offsets, in a graph or in one that it calls, name other bytes
     than they say, and no copy may be another.
     """
-    graphs = list(_graphs(graph))
-    pairs = itertools.product(graphs, hidden_alias.OPERATORS)
+    called = list(graphs(graph))
+    pairs = itertools.product(called, hidden_alias.OPERATORS)
     handing = (n for one, target in pairs for n in one.find_nodes(op="call_function", target=target))
     if any(map(is_mistold, handing)):
         return names_offsets(graph)
-    is_sliced = any(body.sliced for one in graphs for call in hop.calls(one) for body in call.bodies)
+    is_sliced = any(body.sliced for one in called for call in hop.calls(one) for body in call.bodies)
     return is_sliced and names_offsets(graph) and drift.names_adrift(graph)
 
 
-def _graphs(graph: Graph) -> Iterator[Graph]:
+def graphs(graph: Graph) -> Iterator[Graph]:
     """Yield a graph and those that it calls, each once."""
     pending, seen = [graph], set[int]()
     while pending:

@@ -12,7 +12,7 @@ import dataclasses
 
 from torch.fx import Graph, GraphModule, Node
 
-from . import hop, pinned, wellformed
+from . import hop, pinned, unit_strides, wellformed
 from .decision import Decision
 from .describe import describe
 from .model import Model
@@ -122,7 +122,8 @@ def alone(graph: Graph, options: Options) -> Plan:
     Raises:
         GraphError: it is no functional graph.
     """
-    calls = Calls(Summaries(lowered=options.lowered), hidden=pinned.are_hidden(graph))
+    guessed = {} if options.lowered else unit_strides.guessed(pinned.graphs(graph))
+    calls = Calls(Summaries(lowered=options.lowered), hidden=pinned.are_hidden(graph), guessed=guessed)
     return Plan(decided(graph, calls, options), {})
 
 

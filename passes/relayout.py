@@ -59,19 +59,9 @@ def settle(
     storage, place = result.storage, model.place(operand)
     storage.relaid = item is None and node in model.relaid  # by what its operand is laid out like
     assert place is not None
-    old, new = place.value, result.value
-    if (
-        not is_known(place)
-        or not reads_alike(old, new)
-        or old.device != new.device
-        or len(old.shape) != len(new.shape)
-    ):
+    if not _has_form(model, place, result) or _is_guess(model, operand, storage.node, item):
         return storage, Reason.LAYOUT
-    geometry = model.geometry
-    sizes, wanted = place.region.sizes, result.region.sizes
-    if sizes != wanted and not all(geometry.equal(a, b) for a, b in zip(sizes, wanted, strict=True)):
-        return storage, Reason.LAYOUT
-    if geometry.self_overlapping(place.region):
+    if model.geometry.self_overlapping(place.region):
         return storage, Reason.SELF_OVERLAP
     named = _asked(model.addressing.names, storage.node, item)
     if _is_alike(model, place, result, item):
@@ -87,11 +77,33 @@ def settle(
     # Laid out anew it begins where the operand does: offsets that name its bytes would not know.
     if _asked(model.addressing.begins, storage.node, item) and place.region.offset != result.region.offset:
         return storage, Reason.LAYOUT
-    if not _relay(model, node, old, item):
+    if not _relay(model, node, place.value, item):
         return storage, Reason.LAYOUT
     storage.shift = place.storage.shift
     storage.relaid = True
     return storage, None
+
+
+def _has_form(model: Model, place: Place, result: Place) -> bool:
+    """Return whether a result has its operand's sizes, dtype and device, so that it could be in its place."""
+    old, new, equal = place.value, result.value, model.geometry.equal
+    if not is_known(place) or not reads_alike(old, new) or old.device != new.device:
+        return False
+    sizes, wanted = place.region.sizes, result.region.sizes
+    if len(sizes) != len(wanted):
+        return False
+    return sizes == wanted or all(equal(a, b) for a, b in zip(sizes, wanted, strict=True))
+
+
+def _is_guess(model: Model, operand: Node, node: Node, item: int | None) -> bool:
+    """Return whether somebody may notice that an operand's strides of dimensions of one are not those told.
+
+    A wrapper's copy has the strides of its operand, whichever these are.
+    """
+    calls = model.calls
+    if operand.name not in calls.guessed.get(model.graph.owning_module, ()) or not is_operator(node.target):
+        return False
+    return calls.inner or _asked(model.addressing.views, node, item) > 0
 
 
 def _asked(question: Callable[[Node], int], node: Node, item: int | None) -> int:

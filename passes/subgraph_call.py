@@ -30,6 +30,7 @@ from .place import Place, Storage, mapped
 from .reason import Reason
 from .region import Region, as_size
 from .summary import Summaries, Summary
+from .unit_strides import Guessed
 
 if TYPE_CHECKING:
     from .model import Model
@@ -60,6 +61,7 @@ class Calls:
         pinned: whether what the graph returns must begin at the offset that it has.
         inner: whether another graph calls this one, and goes by the strides of what it returns.
         hidden: whether offsets name bytes of what may begin elsewhere: then everything stays functional.
+        guessed: the values of all graphs whose strides of dimensions of one may be others than is told.
     """
 
     summaries: Summaries
@@ -67,6 +69,7 @@ class Calls:
     pinned: bool = False
     inner: bool = False
     hidden: bool = False
+    guessed: Guessed = dataclasses.field(default_factory=dict)
 
 
 def visit(model: Model, node: Node) -> bool:

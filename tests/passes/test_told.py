@@ -71,13 +71,18 @@ def operands() -> list[Tensor]:
 
 
 def calls(op: Any) -> Iterator[tuple[list[Any], dict[str, Any]]]:
+    return given(op, operands(), [torch.rand(6), torch.tensor(0.5), torch.rand(4, 6)])
+
+
+def given(op: Any, firsts: list[Tensor], others: list[Tensor]) -> Iterator[tuple[list[Any], dict[str, Any]]]:
+    """Yield calls of an operator: with one tensor for all, or with that and others, either way round."""
     needed = [a for a in op._schema.arguments if not a.has_default_value()]
     places = [i for i, a in enumerate(needed) if str(a.type) == "Tensor"]
-    others = [torch.rand(6), torch.tensor(0.5), torch.rand(4, 6)] if len(places) > 1 else []
-    for mine, other in itertools.product(operands(), [None, *others]):
+    more: list[Tensor | None] = [None, *(others if len(places) > 1 else [])]
+    for mine, other in itertools.product(firsts, more):
         for first in places[:2] if other is not None else places[:1]:
-            given = [mine if other is None or i == first else other for i in range(len(needed))]
-            values = [given[i] if i in places else GIVEN[a.name] for i, a in enumerate(needed)]
+            tensors = [mine if other is None or i == first else other for i in range(len(needed))]
+            values = [tensors[i] if i in places else GIVEN[a.name] for i, a in enumerate(needed)]
             pairs = list(zip(needed, values, strict=True))
             yield [v for a, v in pairs if not a.kwarg_only], {a.name: v for a, v in pairs if a.kwarg_only}
 

@@ -1,0 +1,90 @@
+"""Strides of dimensions of one: what fake tensors say of them is a guess where operands have odd ones.
+
+Nothing is addressed by such a stride, so that torch's operators give it as they like, and many another one
+than their fake tensors say. They agree where those of all operands are the ones that a contiguous tensor has
+(``tests/passes/test_told.py`` asks all operators that it can call). What asks for strides, as a view of
+another dtype does, may notice which one a value has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch.fx import Graph, GraphModule, Node
+
+from . import hop
+from .addressing import asks_for_strides
+from .region import Size, as_size
+from .schema import is_operator, schema_of, tensors
+
+Guessed = dict[GraphModule | None, frozenset[str]]  # by the module of a graph, ``None`` for one by itself
+
+
+def guessed(graphs: Iterable[Graph]) -> Guessed:
+    """Return the names of the nodes whose strides of dimensions of one are guessed; none if nobody asks.
+
+    Args:
+        graphs: a graph and all those that it calls.
+    """
+    graphs = list(graphs)
+    if not any(asks_for_strides(node) for graph in graphs for node in graph.nodes):
+        return {}
+    found: set[Node] = set()
+    known = -1
+    while known != len(found):  # a loop hands on to its next iteration what it made in this one
+        known = len(found)
+        for graph in graphs:
+            _mark(graph, found)
+    # By name: subgraphs are planned on copies of their graphs.
+    return {g.owning_module: frozenset(n.name for n in g.nodes if n in found) for g in graphs}
+
+
+def _mark(graph: Graph, found: set[Node]) -> None:
+    """Add the nodes of a graph, and the placeholders of the subgraphs that it calls."""
+    for node in graph.nodes:
+        if node.op != "call_function" or node in found:
+            continue
+        call = hop.call_of(node)
+        if call is not None:
+            _mark_call(call, found)
+        elif _has_unit(node) and (not found.isdisjoint(node.all_input_nodes) or _is_guess(node)):
+            found.add(node)
+
+
+def _mark_call(call: hop.Call, found: set[Node]) -> None:
+    """Add what a call's subgraphs are given, what they carry to the next iteration, and what they return."""
+    for body in (*call.bodies, *call.tests):
+        placeholders = body.module.graph.find_nodes(op="placeholder")
+        given = zip(placeholders, map(call.value, body.operands), strict=True)
+        found.update(placeholder for placeholder, value in given if value in found)
+    for body in call.bodies:
+        placeholders = body.module.graph.find_nodes(op="placeholder")
+        returned = [i for i, value in enumerate(hop.outputs(body.module.graph) or ()) if value in found]
+        found.update(placeholders[i] for i in returned if i < call.carried)
+        found.update([call.node] if returned else ())
+
+
+def _is_guess(node: Node) -> bool:
+    """Return whether an operator is given odd strides, and makes its own of them."""
+    if not is_operator(node.target) or schema_of(node.target).view:
+        return False
+    return any(_is_odd(t) for n in node.all_input_nodes for t in tensors(n.meta.get("val")))
+
+
+def _has_unit(node: Node) -> bool:
+    return any(not all(_is_more(n) for n in t.shape) for t in tensors(node.meta.get("val")))
+
+
+def _is_odd(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor has other strides than a contiguous one, and perhaps a dimension of one."""
+    usual: Size = 1
+    for size, stride in zip(reversed(tensor.shape), reversed(tensor.stride()), strict=True):
+        if as_size(stride) != usual:
+            return not all(map(_is_more, tensor.shape))
+        usual = usual * as_size(size)
+    return False
+
+
+def _is_more(size: object) -> bool:
+    return isinstance(size, int) and size > 1
