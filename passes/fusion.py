@@ -4,15 +4,20 @@ Inductor fuses a computed value with the write that stores it. From the second w
 scheduler no longer sees that the value was read from other elements of that buffer (torch 2.13: the read
 was renamed to the first write, and weak dependencies are compared by the old name), so elements are read
 after they were overwritten. Such a buffer is left functional: then its only write is the final ``copy_``.
+
+What a kernel of its own is given is in memory before it writes, and so is what is computed from the old bytes
+and used afterwards: ``realize.py`` sees to it, for the kernels that it knows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import torch
 from torch.fx import Node
 
+from .candidate import Kind
 from .decision import Decision
 from .place import Storage
 from .region import Region
@@ -20,7 +25,23 @@ from .relayout import REGROUPING
 from .schema import is_operator, schema_of
 from .variant import is_stored_by_inductor
 
-Mutation = tuple[float, Node, tuple[Region, ...], bool]  # time, node, bytes, whether Inductor lowers it
+
+class Mutation(NamedTuple):
+    """A write into a buffer.
+
+    Args:
+        time: its place in the graph.
+        node: what writes.
+        written: the bytes.
+        is_lowered: whether Inductor's own code stores them.
+        is_ready: whether a kernel stores them, before which all is in memory.
+    """
+
+    time: float
+    node: Node
+    written: tuple[Region, ...]
+    is_lowered: bool
+    is_ready: bool
 
 
 def hazards(decision: Decision) -> dict[Storage, Node]:
@@ -30,14 +51,13 @@ def hazards(decision: Decision) -> dict[Storage, Node]:
     found: dict[Storage, Node] = {}
     stored = {c.node for c in decision.edge.values() if c.writes}
     for root, mutations in _mutations(decision).items():
-        for i, (_, node, written, is_lowered) in enumerate(sorted(mutations, key=lambda m: m[0])):
+        for i, mutation in enumerate(sorted(mutations, key=lambda m: m.time)):
             # A kernel of its own is registered before the earlier readers of what it writes are put
             # into memory: one that its other operands were made from is computed again, afterwards.
             # A list is computed and stored in one kernel, without that either.
-            if (i or not is_lowered or _is_list(node)) and _reads_elsewhere(
-                decision, root, node, written, is_lowered, stored
-            ):
-                found.setdefault(root, node)
+            may_be_late = i or not mutation.is_lowered or _is_list(mutation.node)
+            if may_be_late and not mutation.is_ready and _reads_elsewhere(decision, root, mutation, stored):
+                found.setdefault(root, mutation.node)
     return found
 
 
@@ -51,39 +71,34 @@ def _mutations(decision: Decision) -> dict[Storage, list[Mutation]]:
         if candidate.writes and candidate.index not in decision.moved:
             root = decision.root(candidate.operand.storage)
             is_lowered = is_stored_by_inductor(candidate)
-            mutation = (candidate.time, candidate.node, candidate.writes, is_lowered)
+            is_ready = candidate.kind in (Kind.AUTO_V1, Kind.AUTO_V2)
+            mutation = Mutation(candidate.time, candidate.node, candidate.writes, is_lowered, is_ready)
             found.setdefault(root, []).append(mutation)
     for storage, writes in decision.model.writes.items():
         for write in writes:
             if write.node not in decision.erased:
-                found.setdefault(storage, []).append((write.time, write.node, (write.place.region,), True))
+                copy = Mutation(write.time, write.node, (write.place.region,), True, False)
+                found.setdefault(storage, []).append(copy)
     return found
 
 
-def _reads_elsewhere(
-    decision: Decision,
-    root: Storage,
-    node: Node,
-    written: tuple[Region, ...],
-    is_lowered: bool,
-    stored: set[Node],
-) -> bool:
-    """Return whether what ``node`` is given was computed from the bytes it writes.
+def _reads_elsewhere(decision: Decision, root: Storage, mutation: Mutation, stored: set[Node]) -> bool:
+    """Return whether what is stored was computed from the bytes that it is written over.
 
     For a store that Inductor lowers, the same elements, read elementwise, do no harm. Elements are counted
     row by row: values may be regrouped in between. No operator on the way makes fewer elements of more, so
     where as many are stored as were read, each was made of the one in its place.
     """
     model = decision.model
-    for reader, elementwise in _computed_from(node, stored):
+    for reader, elementwise in _computed_from(mutation.node, stored):
         for read in model.reads_by.get(reader, ()):
             if read.is_exit or decision.root(read.place.storage) is not root:
                 continue
-            for region in written:
+            for region in mutation.written:
                 if model.geometry.overlap(read.place.region, region) is False:
                     continue
                 same = elementwise and model.geometry.same_in_order(read.place.region, region)
-                if not (is_lowered and same):
+                if not (mutation.is_lowered and same):
                     return True
     return False
 
