@@ -279,7 +279,10 @@ def _same_node(decision: Decision, candidate: Candidate) -> Refusal | None:
         if decision.root(place.storage) is root
         and not decision.is_served(candidate.node, node)
         and not is_own_element(decision.model, candidate, place)
-        and any(_meets(decision, place.region, w) for w in candidate.writes)
+        and (
+            any(_meets(decision, place.region, w) for w in candidate.writes)
+            or _is_refused(decision, candidate, place)
+        )
     ]
     if not hits:
         return None
@@ -287,6 +290,12 @@ def _same_node(decision: Decision, candidate: Candidate) -> Refusal | None:
     if _make_room(decision, candidate, hits, culprits):
         return None
     return Refusal(Reason.SAME_NODE, tuple(dict.fromkeys(n for _, n, _ in hits)), culprits)
+
+
+def _is_refused(decision: Decision, candidate: Candidate, place: Place) -> bool:
+    """Return whether torch refuses an operand beside itself, of which it says so even without elements."""
+    is_same = candidate.kind in (Kind.IN_PLACE, Kind.INDEX_PUT) and place.region == candidate.operand.region
+    return is_same and decision.model.geometry.axes(place.region).empty
 
 
 def _used(candidate: Candidate) -> tuple[Region, ...]:
@@ -326,6 +335,8 @@ def _make_room(
 ) -> bool:
     """Copy the overlapping operands, or the parts that are written, where that is less than the candidate."""
     model = decision.model
+    if candidate.kind is Kind.CALL and any(place != model.place(node) for _, node, place in hits):
+        return False  # a subgraph looks beside an operand, where a copy has nothing
     shared = decision.kept_for(candidate)
     nodes = {node: 0 if node in shared else model.nbytes(place.region) for _, node, place in hits}
     copies = sum(nodes.values())

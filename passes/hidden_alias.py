@@ -11,12 +11,17 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.fx import Node
 
-from .place import Place
+from . import _torch
+from .place import Place, Value, mapped, places
+from .reason import Reason
+from .region import Region, as_size
 from .schema import is_operator, schema_of
 from .told import is_mistold
 
 if TYPE_CHECKING:
     from .model import Model
+
+Operands = list[tuple[Node, Place]]
 
 # Those whose schemas are told to hide an alias (``schema.py``), to be found in a graph.
 OPERATORS: tuple[Any, ...] = (torch.ops.prims.device_put.default, torch.ops.aten.lift.default)
@@ -34,6 +39,35 @@ def visit(model: Model, node: Node) -> bool:
         return False
     model.values[node] = Place(operand.storage, operand.region, result)
     return True
+
+
+def joined(model: Model, node: Node, operands: Operands, value: Value) -> Value:
+    """Return the value of a call whose schema hides that it shares storage with an operand, else as it is.
+
+    Neither is ever written in place. What is written into the operand, an input, is seen by who reads the
+    result.
+    """
+    owners = {_torch.storage_key(p.value): p.storage for _, p in operands}
+    made = list(places(value))
+    first = operands[0][1] if operands and schema_of(node.target).hides_alias else None
+    if first is None and owners.keys().isdisjoint(_torch.storage_key(p.value) for p in made):
+        return value
+
+    def one(place: Place) -> Place:
+        owner = owners.get(_torch.storage_key(place.value))
+        is_told = owner is not None
+        if first is not None and first.value.device == place.value.device:
+            owner = first.storage
+        if owner is None:
+            return place
+        owner.close(Reason.UNKNOWN_OP, node)
+        place.storage.close(Reason.UNKNOWN_OP, node)
+        if is_told:
+            return model.at(owner, place.value)
+        nbytes = as_size(place.value.untyped_storage().nbytes())
+        return Place(owner, model.whole.get(owner, Region.flat(nbytes)), place.value)
+
+    return mapped(one, value)
 
 
 def is_operand(model: Model, node: Node) -> bool:

@@ -19,11 +19,12 @@ from .schema import is_operator
 
 Slot = tuple[int, int | None]  # a positional argument, and the element of it where it is a list
 
-# Higher-order operators that torch only builds when no output shares storage with an input and nothing
-# is mutated inside: their operands are read, their results are never written.
+# Higher-order operators whose results never share storage with an operand, and that mutate nothing: their
+# operands are read, their results are never written. Of ``strict_mode`` and ``inductor_compiled_code`` torch
+# does not ask it.
 _PURE = (
-    *("flex_attention_backward", "run_and_save_rng_state", "run_with_rng_state", "strict_mode"),
-    *("graphsafe_run_with_rng_state", "inductor_compiled_code"),
+    *("flex_attention_backward", "run_and_save_rng_state", "run_with_rng_state"),
+    "graphsafe_run_with_rng_state",
 )
 
 
@@ -79,6 +80,11 @@ class Call:
         position, item = slot
         name = self.names[position]
         return name if item is None else f"{name}[{item}]"
+
+    @property
+    def handed_on(self) -> tuple[Slot, ...]:
+        """The operands that are results where the bodies do not run: whatever these do, they are read."""
+        return self.slots[: self.carried] if self.may_skip else ()
 
     def is_stacked(self, result: int) -> bool:
         """Return whether a result is made by stacking."""

@@ -11,13 +11,25 @@ import collections
 import functools
 import itertools
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch.fx import Graph, Node
 
-from . import _torch, attribute, chain, cost, declared, effects, hop, kinds, subgraph_call, wellformed
+from . import (
+    _torch,
+    attribute,
+    chain,
+    cost,
+    declared,
+    effects,
+    hidden_alias,
+    hop,
+    kinds,
+    subgraph_call,
+    wellformed,
+)
 from .addressing import Addressing
 from .candidate import Candidate
 from .collectives import wait_time
@@ -35,10 +47,6 @@ from .subgraph_call import Calls
 from .summary import Summaries
 
 _SYMBOLIC_MODULES = ("_operator", "math", "builtins", "torch", "torch.fx.experimental.symbolic_shapes")
-
-
-def _fakes(graph: Graph) -> Iterator[torch.Tensor]:
-    return (t for n in graph.nodes for t in tensors(n.meta.get("val")))
 
 
 class Model:
@@ -88,7 +96,7 @@ class Model:
         self.setting: Setting = setting.leaving(self.addressing.lying)
         self._by_key: dict[int | str, Storage] = {}
         self._visitors: dict[int, Callable[[Model, Node], None]] = {}
-        self.fake_mode: Any = _torch.fake_mode_of(itertools.islice(_fakes(graph), 1))
+        self.fake_mode: Any = _torch.fake_mode_of(t for n in graph.nodes for t in tensors(n.meta.get("val")))
         self.geometry: Geometry = Geometry(getattr(self.fake_mode, "shape_env", None))
         self._visit_all()
         self.written_back: dict[int, int] = chain.written_back(self)
@@ -211,7 +219,6 @@ class Model:
                 return
         elif "val" not in node.meta:
             raise wellformed.no_value(node)
-
         keys = attribute.keys(node) if node.op == "get_attr" else []
 
         def one(tensor: torch.Tensor) -> Place:
@@ -249,10 +256,10 @@ class Model:
             raise wellformed.no_value(node)
         elif schema.mutable:
             self._visit_mutation(node)
+        elif schema.hides_accesses or schema.views_several:
+            self._visit_unknown(node)
         elif schema.view or (schema.returns and schema.returns[0] is not None):
             self._visit_view(node, schema)
-        elif schema.hides_accesses:
-            self._visit_unknown(node)
         elif not kinds.visit_candidate(self, node):
             self._visit_pure(node)
 
@@ -317,17 +324,10 @@ class Model:
             until = wait_time(node, self.order) if in_flight else None
             for _, place in operands:
                 self.add_read(node, place, until, in_flight=in_flight)
-        value = self.values[node] = self.fresh(node, self.relaid.get(node, node.meta.get("val")))
-        keys = {_torch.storage_key(p.value): p.storage for _, p in operands}
-        for place in places(value):
-            if node in self.relaid:
-                place.storage.relaid, place.storage.follows = True, followed(operands)
-            owner = keys.get(_torch.storage_key(place.value))
-            if schema.hides_alias and operands and operands[0][1].value.device == place.value.device:
-                owner = operands[0][1].storage
-            if owner is not None:
-                owner.close(Reason.UNKNOWN_OP, node)  # its schema hides that it aliases
-                place.storage.close(Reason.UNKNOWN_OP, node)
+        value = self.fresh(node, self.relaid.get(node, node.meta.get("val")))
+        for place in places(value) if node in self.relaid else ():
+            place.storage.relaid, place.storage.follows = True, followed(operands)
+        self.values[node] = hidden_alias.joined(self, node, operands, value)
 
     def _visit_unknown(self, node: Node) -> None:
         """Visit what has no schema: it reads everything it is given, for as long as it likes."""

@@ -26,6 +26,7 @@ from torch.fx import Node
 
 from . import _torch
 from .candidate import Kind
+from .registry import declaration_of
 from .schema import is_operator, schema_of
 
 if TYPE_CHECKING:
@@ -175,6 +176,9 @@ def is_barrier(node: Node) -> bool:
     if node.target is torch.ops.aten.copy_.default:
         return False  # held against what is moved across it, storage by storage
     random = torch.Tag.nondeterministic_seeded in node.target.tags  # type: ignore[union-attr]
+    declared = declaration_of(node.target)
+    if declared is not None and declared.writes:
+        return True
     return random or "c10d" in schema.name or not schema.returns or bool(schema.mutable) or node.is_impure()
 
 

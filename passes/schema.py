@@ -94,6 +94,7 @@ class OpSchema:
         elementwise: whether it works element by element (declared by users).
         hides_accesses: whether it writes operands, or reads bytes beside them, that its schema does not name.
         hides_alias: whether it may return its operand itself although its schema does not say so.
+        views_several: whether its results are views of several operands; no operator of torch's has such.
         seeded: whether it draws random numbers, which it does in the order in which elements lie in memory.
     """
 
@@ -113,6 +114,7 @@ class OpSchema:
     elementwise: bool = False
     hides_accesses: bool = False
     hides_alias: bool = False
+    views_several: bool = False
     seeded: bool = False
 
 
@@ -163,6 +165,7 @@ def _contract(op: Any, declared: Declaration | None) -> OpSchema:
         elementwise=declared.elementwise,
         hides_accesses=name in _REACHING,
         hides_alias=name in _MAY_RETURN_OPERAND,
+        views_several=len(set(returns) - {None}) > 1,
         seeded=torch.Tag.nondeterministic_seeded in op.tags,
     )
 

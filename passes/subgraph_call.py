@@ -145,10 +145,8 @@ def _add_reads(model: Model, call: hop.Call) -> None:
                     whole = region is None or number in body.sliced
                     found = None if whole else _translated(model, region, inner, place)
                     model.add_read(call.node, found or _storage(place, model))
-    # What a loop begins with is its result, too, where it does not run.
-    handed_on = call.slots[: call.carried] if call.may_skip else ()
     for slot in call.slots:
-        if slot in handed_on or not any(slot in body.operands for body in bodies):
+        if slot in call.handed_on or not any(slot in body.operands for body in bodies):
             for _, place in model.operands(call.value(slot)):
                 model.add_read(call.node, place)
 
@@ -223,6 +221,16 @@ def _is_laid_out(model: Model, call: hop.Call, result: int, value: Place) -> boo
     return not call.may_skip or is_dense(value.value)
 
 
+def _looked_at(model: Model, call: hop.Call, slot: hop.Slot) -> list[tuple[Node, Place]]:
+    """Return the operands in a slot and what a subgraph may look at: bytes beside them, by offsets."""
+    found = model.operands(call.value(slot))
+    for body in (*call.bodies, *call.tests):
+        reads = _summary(model, body).reads
+        if any(slot == other and None in reads.get(i, ()) for i, other in enumerate(body.operands)):
+            return [(node, _storage(place, model)) for node, place in found]
+    return found
+
+
 def _add_tie(model: Model, call: hop.Call, tie: Tie) -> None:
     operand, result = call.value(tie.slot), model.values[call.node][tie.result]
     place = model.place(operand)
@@ -237,7 +245,7 @@ def _add_tie(model: Model, call: hop.Call, tie: Tie) -> None:
         (call.label(slot), n, p)
         for slot in call.slots
         if slot not in tied
-        for n, p in model.operands(call.value(slot))
+        for n, p in _looked_at(model, call, slot)
     )
     candidate = Candidate(
         index=len(model.candidates),

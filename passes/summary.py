@@ -18,6 +18,7 @@ from torch.fx import GraphModule, Node
 
 from . import _torch, hop, protect
 from .region import Region
+from .registry import declaration_of
 from .scatter import is_absolute
 from .schema import arguments, is_operator, schema_of, tensors
 
@@ -181,8 +182,10 @@ class _Walk:
         if schema.view or schema.view_or_copy:
             self._values[node] = self._view(node, given)
             return
+        declared = declaration_of(node.target)
+        written = (*schema.mutable, *(declared.writes if declared else ()))
         if schema.hides_accesses or any(
-            isinstance(o, int) for name in schema.mutable for o in self._of(given.get(name))
+            isinstance(o, int) for n in written for o in self._of(given.get(str(n)))
         ):
             raise _NotUnderstoodError  # it writes an operand
         if not schema.meta_only:
@@ -193,7 +196,7 @@ class _Walk:
 
     def _view(self, node: Node, given: dict[str, Any]) -> Any:
         schema = schema_of(node.target)
-        viewed = self._of(given.get(str(schema.returns[0]))) if schema.returns else frozenset()
+        viewed = frozenset().union(*(self._of(given.get(str(name))) for name in schema.returns))
         if not schema.view:
             self._read_all(node)
             viewed = viewed | self._operand_origins(node) | {(node, 0)}
@@ -235,6 +238,8 @@ class _Walk:
         for slot in call.slots:
             if not any(slot in body.operands for body in (*call.bodies, *call.tests)):
                 self._read(call.value(slot))
+        for slot in call.handed_on:
+            self._read(call.value(slot))
         value = call.node.meta.get("val")
         if not isinstance(value, list | tuple):
             raise _NotUnderstoodError

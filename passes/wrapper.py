@@ -55,10 +55,9 @@ class BaseView(NamedTuple):
     def region(self, base: Region, shift: Size) -> Region:
         """Return the bytes of the view, given its base's region and the shift of the base's storage."""
         if self.form == "slice":
-            dim, start, end = (number(n) for n in self.data)
+            dim, *bounds = (number(n) for n in self.data)
             size = base.sizes[dim]
-            if isinstance(end, int) and isinstance(size, int):
-                end = min(end, size)
+            start, end = (_bound(n, size) for n in bounds)
             sizes = (*base.sizes[:dim], end - start, *base.sizes[dim + 1 :])
             return base._replace(offset=base.offset + start * base.strides[dim], sizes=sizes)
         if self.form == "as_strided":
@@ -70,6 +69,15 @@ class BaseView(NamedTuple):
                 base.itemsize,
             )
         return base
+
+
+def _bound(bound: Size, size: Size) -> Size:
+    """Return where a slice begins or ends, counted from the beginning and not beyond the end."""
+    if not isinstance(bound, int):
+        return bound
+    if bound < 0:
+        bound = bound + size
+    return max(0, min(bound, size)) if isinstance(bound, int) and isinstance(size, int) else bound
 
 
 @functools.lru_cache(maxsize=1024)

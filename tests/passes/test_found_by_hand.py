@@ -1,0 +1,229 @@
+"""Graphs that a reviewer found to be rewritten wrongly, each beside one that differs in what matters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch.fx import Node
+
+from pytest_reinplace.passes import Report, adversary, declare, reinplace
+from pytest_reinplace.passes._torch import hop
+from pytest_reinplace.passes.graph_builder import GraphBuilder
+from pytest_reinplace.passes.options import Ordering
+from pytest_reinplace.passes.verify import assert_equivalent
+
+from .nested import twin
+from .trace import arange
+
+aten, higher = torch.ops.aten, torch.ops.higher_order
+PUT = "aten::index_put.self"
+
+
+class Start:
+    """A graph under construction: an input, where to put something into it, and what."""
+
+    def __init__(self, count: int = 6) -> None:
+        self.b = GraphBuilder()
+        self.x = self.b.placeholder(arange(count))
+        self.at, self.new = self.b.placeholder(torch.tensor([1])), self.b.placeholder(torch.tensor([99.0]))
+        self.call = self.b.call
+
+    def doubled(self, x: Node) -> Node:
+        return self.call(aten.mul.Tensor, x, 2.0)
+
+    def put(self, x: Node, at: Node | None = None) -> Node:
+        return self.call(aten.index_put.default, x, [at or self.at], self.new)
+
+    def total(self, x: Node) -> Node:
+        return self.call(aten.sum.default, x)
+
+    def called(self, inner: GraphBuilder, result: Node, *operands: Node) -> Node:
+        """Call a subgraph that returns one value."""
+        sub = self.b.subgraph(inner.finished([result]))
+        value = (self.b.fresh(result.meta["val"]),)
+        return self.b.item(self.b.called(higher.invoke_subgraph, (sub, "id", *operands), value), 0)
+
+    def held(self, *outputs: Node, order: Ordering = "free") -> Report:
+        gm = self.b.finished([*outputs])
+        before = twin(gm)
+        report = reinplace(gm, order=order)
+        assert_equivalent(before, gm, self.b.inputs)
+        return report
+
+
+@pytest.fixture(scope="module")
+def operators() -> Iterator[Any]:
+    """Operators that write what they are given, or hand on views of both of their operands."""
+    library = torch.library.Library("reinplace_by_hand", "DEF")
+    library.define("writes(Tensor x) -> Tensor")
+    library.impl("writes", lambda x: x.add_(100).sum(), "CompositeExplicitAutograd")
+    library.impl("writes", lambda x: x.new_empty(()), "Meta")
+    library.define("looks(Tensor x) -> Tensor")
+    library.impl("looks", lambda x: x.sum(), "CompositeExplicitAutograd")
+    library.impl("looks", lambda x: x.new_empty(()), "Meta")
+    library.define("both(Tensor(a) x, Tensor(b) y) -> (Tensor(a), Tensor(b))")
+    for key in ("CompositeExplicitAutograd", "Meta"):
+        library.impl("both", lambda x, y: (x.view(x.shape), y.view(y.shape)), key)
+    yield torch.ops.reinplace_by_hand
+    library._destroy()
+
+
+@pytest.mark.parametrize("count", [0, 5])
+@pytest.mark.parametrize("is_given", [True, False])
+def test_a_loop_inside_a_call_may_run_not_even_once(is_given: bool, count: int) -> None:
+    """Then it returns a copy of what it was given, which its body need not read."""
+    s = Start(4)
+    counter, doubled = s.b.placeholder(torch.tensor(count)), s.doubled(s.x)
+    mode, numbers, values = s.b.fake_mode, counter.meta["val"], doubled.meta["val"]
+    test, body, outer = GraphBuilder(mode), GraphBuilder(mode), GraphBuilder(mode)
+    number, _ = test.operand(numbers), test.operand(values)
+    go_on = test.finished(test.call(aten.lt.Scalar, number, 2))
+    number, _ = body.operand(numbers), body.operand(values)
+    step = body.finished([body.call(aten.add.Tensor, number, 1), body.call(aten.full.default, [4], 7.0)])
+    given = outer.operand(numbers), outer.operand(values)
+    made = outer.fresh(numbers), outer.fresh(values)
+    loop = outer.called(higher.while_loop, (outer.subgraph(go_on), outer.subgraph(step), given, ()), made)
+    new = s.put(doubled)
+    result = s.called(outer, outer.item(loop, 1), counter, doubled if is_given else s.x)
+    report = s.held(new, result)
+    assert (PUT in report.reinplaced) is not is_given
+
+
+@pytest.mark.parametrize("is_handed", [True, False])
+def test_strict_mode_may_hand_on_a_view(is_handed: bool) -> None:
+    s = Start()
+    doubled = s.doubled(s.x)
+    inner = GraphBuilder(s.b.fake_mode)
+    body = inner.finished([inner.call(aten.view.default, inner.operand(doubled.meta["val"]), [2, 3])])
+    with s.b.fake_mode:
+        value = doubled.meta["val"].view(2, 3)
+    operand = doubled if is_handed else s.doubled(s.x)
+    viewed = s.b.item(s.b.called(hop("strict_mode"), (s.b.subgraph(body), (operand,)), (value,)), 0)
+    report = s.held(s.put(doubled), s.total(viewed))
+    assert (PUT in report.reinplaced) is not is_handed
+
+
+HIDING: dict[str, Callable[[Start, Node], Node]] = {
+    "unsafe_split": lambda s, x: s.b.item(s.call(aten.unsafe_split.Tensor, x, 2), 0),
+    "slice": lambda s, x: s.call(aten.slice.Tensor, x, 0, 0, 2),
+    "copy": lambda s, x: s.call(aten.clone.default, s.call(aten.slice.Tensor, x, 0, 0, 2)),
+}
+
+
+@pytest.mark.parametrize("how", HIDING)
+def test_a_reader_does_not_move_across_a_write_into_what_it_looks_at_by_another_name(how: str) -> None:
+    s = Start(4)
+    long = s.b.placeholder(arange(400))
+    seen, doubled = HIDING[how](s, s.x), s.doubled(long)
+    new = s.put(doubled)
+    s.call(aten.copy_.default, s.x, s.call(aten.mul.Tensor, s.x, 10.0))
+    reader = s.call(aten.add.Tensor, s.call(aten.slice.Tensor, doubled, 0, 0, 2), seen)
+    report = s.held(new, reader)
+    moved = [o.moved for o in report.outcomes if o.label == PUT]
+    assert bool(moved[0]) is (how == "copy")
+
+
+@pytest.mark.parametrize("is_changed", [True, False])
+@pytest.mark.parametrize("how", ["unsafe_split", "alias"])
+def test_indices_that_change_name_other_elements(how: str, is_changed: bool) -> None:
+    s = Start()
+    other = s.b.placeholder(torch.tensor([4]))
+    split = s.b.item(s.call(aten.unsafe_split.Tensor, s.at, 1), 0) if how == "unsafe_split" else None
+    at = split or s.call(aten.alias.default, s.at)
+    doubled = s.doubled(s.x)
+    first = s.total(s.put(doubled, at))
+    if is_changed:
+        s.call(aten.copy_.default, s.at, other)
+    report = s.held(first, s.put(doubled, at), order="keep")
+    assert report.reinplaced.count(PUT) == (1 if is_changed else 2)
+
+
+@pytest.mark.parametrize("name", ["writes", "looks"])
+def test_a_reader_does_not_move_across_a_declared_write(operators: Any, name: str) -> None:
+    s, op = Start(4), getattr(operators, name).default
+    long, copied = s.b.placeholder(arange(400)), s.call(aten.mul.Tensor, s.x, 1.0)
+    doubled = s.doubled(long)
+    new, total = s.put(doubled), s.call(op, copied)
+    reader = s.call(aten.add.Tensor, s.call(aten.slice.Tensor, doubled, 0, 0, 4), copied)
+    with declare(op, writes=("x",)) if name == "writes" else declare(op, reads=("x",)):
+        report = s.held(new, reader, total)
+    assert (PUT in report.reinplaced) is (name == "looks")
+
+
+@pytest.mark.parametrize("name", ["writes", "looks"])
+def test_a_subgraph_that_is_declared_to_write_is_not_understood(operators: Any, name: str) -> None:
+    s, op = Start(), getattr(operators, name).default
+    doubled = s.doubled(s.x)
+    copy = s.call(aten.clone.default, doubled)
+    inner = GraphBuilder(s.b.fake_mode)
+    result = s.called(inner, inner.call(op, inner.operand(doubled.meta["val"])), doubled)
+    with declare(op, writes=("x",)) if name == "writes" else declare(op, reads=("x",)):
+        report = s.held(result, s.total(copy))
+    assert ("aten::clone.self" in report.reinplaced) is (name == "looks")
+
+
+@pytest.mark.parametrize("is_beside", [True, False])
+def test_a_subgraph_looks_beside_an_operand_where_another_is_written(is_beside: bool) -> None:
+    s = Start(8)
+    part = s.call(aten.slice.Tensor, s.x, 0, 0, 2)
+    whole, at, new = (n.meta["val"] for n in (s.x, s.at, s.new))
+    inner = GraphBuilder(s.b.fake_mode)
+    x, beside = inner.operand(whole), inner.graph.placeholder("beside")
+    beside.meta["val"] = inner.fresh(whole).as_strided((2,), (1,), 0)
+    where, what = inner.operand(at), inner.operand(new)
+    half = inner.call(aten.slice.Tensor, x, 0, 4, 8)
+    half = inner.call(aten.index_put.default, half, [where], what)
+    written = inner.call(aten.slice_scatter.default, x, half, 0, 4, 8)
+    seen = inner.call(aten.as_strided.default, beside, [4], [1], 4) if is_beside else beside
+    seen = inner.call(aten.mul.Tensor, seen, 2.0)
+    sub = s.b.subgraph(inner.finished([written, seen]))
+    values = s.b.fresh(whole), s.b.fresh(seen.meta["val"])
+    call = s.b.called(higher.invoke_subgraph, (sub, "id", s.x, part, s.at, s.new), values)
+    first, second = s.b.item(call, 0), s.b.item(call, 1)
+    s.call(aten.copy_.default, s.x, first)
+    report = s.held(second)
+    assert ("invoke_subgraph.operands[0]" in report.reinplaced) is not is_beside
+
+
+@pytest.mark.parametrize("written", [0, 1, None])
+def test_views_of_two_operands_are_views_of_both(operators: Any, written: int | None) -> None:
+    s = Start()
+    operands = s.doubled(s.x), s.call(aten.mul.Tensor, s.x, 3.0)
+    views = s.call(operators.both.default, *operands)
+    target = operands[written] if written is not None else s.call(aten.mul.Tensor, s.x, 4.0)
+    new = s.put(target)
+    report = s.held(new, *(s.total(s.b.item(views, i)) for i in range(2)))
+    assert (PUT in report.reinplaced) is (written is None)
+
+
+@pytest.mark.parametrize("is_copy", [True, False])
+@pytest.mark.parametrize("op", ["index_put", "index_add"])
+def test_torch_refuses_the_very_same_tensor_without_elements(op: str, is_copy: bool) -> None:
+    b = GraphBuilder()
+    x = b.call(aten.flip.default, b.placeholder(torch.zeros(0, 3)), [])
+    source = b.call(aten.clone.default, x) if is_copy else b.call(aten.zeros.default, [0, 3])
+    index = b.call(aten.full.default, [0], 0, dtype=torch.int64)
+    put = b.call(aten.index_put.default, x, [index], source) if op == "index_put" else None
+    new = put or b.call(aten.index_add.default, x, 0, index, source)
+    gm = b.finished([new])
+    before = twin(gm)
+    report = reinplace(gm)
+    assert_equivalent(before, gm, b.inputs)
+    assert f"aten::{op}.self" in report.reinplaced or is_copy
+
+
+@pytest.mark.parametrize("start", [4, 0])
+@pytest.mark.parametrize("is_negative", [True, False])
+def test_a_slice_may_count_from_the_end(is_negative: bool, start: int) -> None:
+    s = Start(8)
+    doubled = s.doubled(s.x)
+    bounds = (-4, -2) if is_negative else (4, 6)
+    named = {"_x_base_index": 0, "_x_slice_dim": 0, "_x_slice_start": bounds[0], "_x_slice_end": bounds[1]}
+    op = adversary.operator("bump")
+    call = s.call(hop("auto_functionalized_v2"), op, **named, _all_bases=[doubled])
+    seen = s.call(aten.mul.Tensor, s.call(aten.slice.Tensor, doubled, 0, start, start + 2), 3.0)
+    report = s.held(s.b.item(call, 1), seen, order="keep")
+    assert ("reinplace_adversary::bump.x" in report.reinplaced) is (start == 0)
