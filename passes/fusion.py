@@ -71,7 +71,7 @@ def _mutations(decision: Decision) -> dict[Storage, list[Mutation]]:
         if candidate.writes and candidate.index not in decision.moved:
             root = decision.root(candidate.operand.storage)
             is_lowered = is_stored_by_inductor(candidate)
-            is_ready = candidate.kind in (Kind.AUTO_V1, Kind.AUTO_V2)
+            is_ready = candidate.kind in (Kind.AUTO_V1, Kind.AUTO_V2, Kind.TRITON)
             mutation = Mutation(candidate.time, candidate.node, candidate.writes, is_lowered, is_ready)
             found.setdefault(root, []).append(mutation)
     for storage, writes in decision.model.writes.items():

@@ -6,6 +6,9 @@ in the program by then: their computation comes after the write and sees the new
 ``y = x + 1; op_(x); z.copy_(y)`` is wrong without any pass of ours.) So we ask for each such value to be in
 memory where it is made, by a copy into fresh memory. Inductor makes no copy of it: it computes the value
 right there, which it would have to do all the same.
+
+So it is with a value that a kernel writes through several of its arguments: Inductor would compute it for each
+of them, into memory of its own.
 """
 
 from __future__ import annotations
@@ -34,7 +37,8 @@ def realize(graph: Graph) -> int:
     if not writes:
         return 0
     found = _Late(graph, roots, writes)
-    late = [node for node in graph.nodes if found.includes(node)]
+    several = _written_twice(graph, roots)
+    late = [node for node in graph.nodes if found.includes(node) or node in several]
     emitter = Emitter(graph, _torch.fake_mode_of([node.meta["val"] for node in late[:1]]))
     for node in late:
         _store(emitter, node)
@@ -49,6 +53,15 @@ def _writes(graph: Graph, roots: dict[Node, Node]) -> dict[Node, list[Node]]:
         roots[node] = roots.get(source, source)
         for written in _written(node):
             found.setdefault(roots.get(written, written), []).append(node)
+    return found
+
+
+def _written_twice(graph: Graph, roots: dict[Node, Node]) -> set[Node]:
+    """Return the values, not in memory, that a kernel writes through several of its arguments."""
+    found: set[Node] = set()
+    for node in graph.nodes:
+        written = [roots.get(n, n) for n in _written(node)]
+        found.update(n for n in written if written.count(n) > 1 and _is_computed_where_used(n, {}))
     return found
 
 

@@ -231,6 +231,23 @@ def test_a_reader_that_would_be_computed_again_is_not_overtaken(empty_cache: Non
 
     x, expected = arange(4, 4), arange(4, 4)
     first = program(expected)
+    reports: list[Report] = []
+    second = compiled(reports, program, x)
+    assert torch.equal(x, expected) and torch.equal(first, second)
+    assert reports[0].clones == []  # what is made of the bytes that a kernel writes is in memory before
+
+
+def test_a_value_that_is_written_through_several_arguments_is_one(empty_cache: None) -> None:
+    """Inductor would compute it for each of them."""
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        y = x + 1
+        ops.both(y[:3], y[1:])
+        ops.some([x[:3], x[1:]], x[0])
+        return y * 2 + x
+
+    x, expected = arange(4, 4), arange(4, 4)
+    first = program(expected)
     second = compiled([], program, x)
     assert torch.equal(x, expected) and torch.equal(first, second)
 
