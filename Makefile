@@ -29,4 +29,4 @@ $(TOX):
 
 clean:
 	rm -rf .venv .tox build dist *.egg-info reports .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks
-	find passes pytest_reinplace corpus benchmarks tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

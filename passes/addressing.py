@@ -9,13 +9,14 @@ to the first finds them for all values.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import torch
-from torch.fx import Node
+from torch.fx import Graph, Node
 
 from . import scatter
+from .across import Names, spread
 from .schema import argument, is_operator, schema_of, tensors
 from .told import is_mistold, may_be_mistold
 from .variant import in_place_form
@@ -46,9 +47,10 @@ class Addressing:
 
     Args:
         nodes: all nodes of a graph, in any order in which operands come first.
+        given: the names of those whose strides may be others than is told, as the other graphs show.
     """
 
-    def __init__(self, nodes: Iterable[Node]) -> None:
+    def __init__(self, nodes: Iterable[Node], given: Collection[str] = ()) -> None:
         nodes = list(nodes)
         self.named: dict[Node, int] = {}
         self.viewed: dict[Node, int] = {}
@@ -65,7 +67,7 @@ class Addressing:
         _spread(nodes, viewed, keeping, self.viewed)
         self.has_names: bool = bool(named)
         # Values whose strides are not those of their fake tensors.
-        self.untold: frozenset[Node] = frozenset(lying := untold(nodes))
+        self.untold: frozenset[Node] = frozenset(lying := untold(nodes, given))
         # What offsets name by strides that are not the real ones depends on what a copy keeps of these, so
         # that nothing on the way may be another copy than it was.
         self.lying: frozenset[Node] = frozenset(
@@ -104,19 +106,34 @@ def _addressing() -> set[int]:
     return {*_ASKING, *_RETYPING, *map(id, scatter.absolute())}
 
 
-def untold(nodes: Iterable[Node]) -> set[Node]:
+def untold(nodes: Iterable[Node], given: Collection[str] = ()) -> set[Node]:
     """Return the nodes whose strides come from an operator that gives others than its fake tensor says.
 
     What is made of them has strides by theirs, so that those are not told, either.
     """
-    nodes, found = list(nodes), set[Node]()
-    targets = {id(n.target): n.target for n in nodes}
-    if not any(may_be_mistold(target) for target in targets.values()):
+    nodes = list(nodes)
+    found = {node for node in nodes if node.name in given} if given else set[Node]()
+    if not found and not _may_lie(nodes):
         return found
     for node in nodes:
-        if is_mistold(node) or (found and not found.isdisjoint(_laid_out_by(node))):
+        if node not in found and _is_like_untold(node, found):
             found.add(node)
     return found
+
+
+def untold_in(graphs: Sequence[Graph]) -> Names:
+    """Return the names of such nodes in a graph and in all those that it calls, where it calls any."""
+    if len(graphs) == 1 or not any(_may_lie(graph.nodes) for graph in graphs):
+        return {}
+    return spread(graphs, _is_like_untold)
+
+
+def _may_lie(nodes: Iterable[Node]) -> bool:
+    return any(may_be_mistold(target) for target in {id(n.target): n.target for n in nodes}.values())
+
+
+def _is_like_untold(node: Node, found: set[Node]) -> bool:
+    return is_mistold(node) or (bool(found) and not found.isdisjoint(_laid_out_by(node)))
 
 
 def _of_untold(nodes: Iterable[Node], lying: set[Node]) -> list[Node]:

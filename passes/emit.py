@@ -185,17 +185,21 @@ class Emitter:
             return self.view(origin, aten.slice.Tensor, (base, *view.data))
         if view.form == "as_strided":
             size, stride, offset = view.data
-            if moved:
-                offset = self.plus(origin, offset, moved)
+            offset = self.moved(origin, size, offset, moved)
             return self.view(origin, aten.as_strided.default, (base, list(size), list(stride), offset))
         return base
 
-    def plus(self, origin: Node, value: Any, moved: int) -> Any:
-        """Return ``value + moved`` for an int or a symbolic node."""
-        if not isinstance(value, Node):
-            return value + moved
-        node = self.call(origin, operator.add, (value, moved))
-        node.meta["val"] = value.meta["val"] + moved
+    def moved(self, origin: Node, size: Any, offset: Any, by: int) -> Any:
+        """Return the offset, an int or a symbolic node, of a view into a storage that begins elsewhere now.
+
+        One without elements may name any, and keeps it: there may be no such place before the storage.
+        """
+        if not by or 0 in size:
+            return offset
+        if not isinstance(offset, Node):
+            return offset + by
+        node = self.call(origin, operator.add, (offset, by))
+        node.meta["val"] = offset.meta["val"] + by
         return node
 
     def mutable_op(

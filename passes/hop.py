@@ -206,7 +206,8 @@ _READERS: dict[str, Callable[[Node, str], Call | None]] = {
 
 def outputs(graph: Graph) -> list[Any] | None:
     """Return what a subgraph returns, one value for each result; ``None`` where results are nested."""
-    found: Any = next(n for n in reversed(graph.nodes) if n.op == "output").args[0]
+    end = next((n for n in reversed(graph.nodes) if n.op == "output"), None)
+    found: Any = end.args[0] if end is not None and end.args else None
     if isinstance(found, Node):
         return [found]
     if not isinstance(found, list | tuple) or any(isinstance(o, list | tuple | dict) for o in found):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
-import importlib
 import logging
 import multiprocessing
 import sys
@@ -16,7 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from . import baseline
+from . import foreign
 from .beside import Beside
 from .draws import shrunk
 from .errors import ReinplaceError
@@ -55,7 +54,12 @@ def minimal(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the oracle from the command line; returns 1 when a graph is wrong."""
-    options = _parser().parse_args(argv)
+    parser = _parser()
+    options = parser.parse_args(argv)
+    try:
+        _chosen(options)
+    except ReinplaceError as error:
+        parser.error(str(error))
     seeds = range(options.seed, options.seed + options.graphs)
     start = time.perf_counter()
     logging.disable(logging.CRITICAL)  # Inductor logs each conflict of its shapes
@@ -82,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
         "--pass",
         dest="one_pass",
         metavar="NAME",
-        help="another pass: inductor, inductor-stack or MODULE:NAME",
+        help="another pass: inductor, inductor-stack or MODULE:NAME, over a GraphModule or a Graph",
     )
     parser.add_argument("--beside", metavar="NAME", help="the pass and this one, on the same graphs")
     parser.add_argument("--show", type=int, default=3, help="print so many failing graphs, made small")
@@ -117,7 +121,9 @@ def _tally(seeds: Sequence[int], options: argparse.Namespace) -> Tally:
 
 
 def _beside(seeds: Sequence[int], options: argparse.Namespace) -> Beside:
-    beside = Beside({options.one_pass or "exact": _chosen(options), options.beside: _loaded(options.beside)})
+    beside = Beside(
+        {options.one_pass or "exact": _chosen(options), options.beside: foreign.found(options.beside)}
+    )
     for seed in seeds:
         beside.add(seed, optimum=not options.no_optimum)
     return beside
@@ -125,37 +131,28 @@ def _beside(seeds: Sequence[int], options: argparse.Namespace) -> Beside:
 
 def _chosen(options: argparse.Namespace) -> Pass:
     if options.one_pass:
-        return _loaded(options.one_pass)
+        return foreign.found(options.one_pass)
     return reinplace if options.order == "free" else kept
-
-
-def _loaded(name: str) -> Pass:
-    if name in baseline.passes():
-        return baseline.passes()[name]
-    module, _, attribute = name.partition(":")
-    found: Pass = getattr(importlib.import_module(module), attribute)
-    return found
 
 
 def _show(tally: Tally, options: argparse.Namespace) -> None:
     """Print failing graphs, and such that are not optimal, made small."""
     if tally.wrong:
         print("wrong seeds:", *(seed for seed, _ in tally.wrong))
-    one_pass = _chosen(options)
     for seed, verdict in tally.wrong[: options.show]:
         problem = verdict.problem
-        _print(seed, verdict.message, lambda v, p=problem: v.problem == p, one_pass, options.late)  # type: ignore[misc]
+        _print(seed, verdict.message, lambda v, p=problem: v.problem == p, options)  # type: ignore[misc]
     for seed, verdict in tally.above[: options.show_above]:
         text = f"copies {verdict.after} B, {verdict.least} B are enough"
-        _print(seed, text, lambda v: v.problem is None and v.after > v.least, one_pass, options.late)
+        _print(seed, text, lambda v: v.problem is None and v.after > v.least, options)
 
 
-def _print(
-    seed: int, message: str, is_like: Callable[[Verdict], bool], one_pass: Pass, late: bool = False
-) -> None:
-    graph = minimal(seed, is_like, one_pass, late=late)
-    graph = delayed(graph) if late else graph
-    print(f"\n# seed {seed}: {message}\n{graph}\n# now: {judged(graph, one_pass)}")
+def _print(seed: int, message: str, is_like: Callable[[Verdict], bool], options: argparse.Namespace) -> None:
+    one_pass = _chosen(options)
+    graph = minimal(seed, is_like, one_pass, late=options.late)
+    graph = delayed(graph) if options.late else graph
+    text = graph.program(options.one_pass)
+    print(f"\n# seed {seed}: {message}\n{text}\n# now: {judged(graph, one_pass)}")
 
 
 if __name__ == "__main__":

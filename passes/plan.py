@@ -12,7 +12,7 @@ import dataclasses
 
 from torch.fx import Graph, GraphModule, Node
 
-from . import hop, pinned, unit_strides, wellformed
+from . import addressing, hop, pinned, unit_strides, wellformed
 from .decision import Decision
 from .describe import describe
 from .model import Model
@@ -122,8 +122,12 @@ def alone(graph: Graph, options: Options) -> Plan:
     Raises:
         GraphError: it is no functional graph.
     """
-    guessed = {} if options.lowered else unit_strides.guessed(pinned.graphs(graph))
-    calls = Calls(Summaries(lowered=options.lowered), hidden=pinned.are_hidden(graph), guessed=guessed)
+    summaries, is_hidden = Summaries(lowered=options.lowered), pinned.are_hidden(graph)
+    if options.lowered:  # Inductor's kernels give the strides that are told
+        return Plan(decided(graph, Calls(summaries, hidden=is_hidden), options), {})
+    called = list(pinned.graphs(graph))
+    names = addressing.untold_in(called), unit_strides.guessed(called)
+    calls = Calls(summaries, hidden=is_hidden, untold=names[0], guessed=names[1])
     return Plan(decided(graph, calls, options), {})
 
 

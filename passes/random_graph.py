@@ -42,7 +42,14 @@ class RandomGraph:
         return copied(self.gm)
 
     def __str__(self) -> str:
-        """Return a runnable reproduction, with the graph as a comment."""
+        return self.program()
+
+    def program(self, one_pass: str | None = None) -> str:
+        """Return a runnable reproduction, with the graph as a comment.
+
+        Args:
+            one_pass: the name of the pass that it runs, ``None`` for ours.
+        """
         lines = [f"# {line}" for line in _text(self.gm).splitlines() if line.strip()]
         for node in self.gm.graph.nodes:
             value = node.meta.get("val")
@@ -51,10 +58,12 @@ class RandomGraph:
                 lines.append(
                     f"# {node.name}: {value.dtype} {tuple(value.shape)}, strides {value.stride()}, {where}"
                 )
-        lines.append("from pytest_reinplace.passes import reinplace, strategies, verify")
+        name = "reinplace" if one_pass is None else "foreign"
+        lines.append(f"from pytest_reinplace.passes import {name}, strategies, verify")
         lines.append(f"graph = strategies.replayed({self.choices})")
         lines.append(f"rewritten = strategies.replayed({self.choices}).gm")
-        lines.append("print(reinplace(rewritten), rewritten.graph)")
+        run = "reinplace(rewritten)" if one_pass is None else f'foreign.found("{one_pass}")(rewritten)'
+        lines.append(f"print({run}, rewritten.graph)")
         lines.append("verify.assert_equivalent(graph.gm, rewritten, graph.inputs)")
         return "\n".join(lines)
 

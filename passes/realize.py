@@ -7,8 +7,8 @@ in the program by then: their computation comes after the write and sees the new
 memory where it is made, by a copy into fresh memory. Inductor makes no copy of it: it computes the value
 right there, which it would have to do all the same.
 
-So it is with a value that a kernel writes through several of its arguments: Inductor would compute it for each
-of them, into memory of its own.
+So it is with a value that a kernel writes through several of its arguments: Inductor would compute it for
+each of them, into memory of its own.
 """
 
 from __future__ import annotations

@@ -201,7 +201,10 @@ class Rewriter:
         moved = self.moved(self.model.place(node)) if scatter.is_absolute(node) else 0
         if moved:
             operand, size, stride, offset = (argument(node, n) for n in schema_of(node.target).names)
-            node.args, node.kwargs = (operand, size, stride, self.emitter.plus(node, offset, moved)), {}
+            node.args, node.kwargs = (
+                (operand, size, stride, self.emitter.moved(node, size, offset, moved)),
+                {},
+            )
         if not node.meta.get("unbacked_bindings"):
             node.meta["val"] = self.emitter.value(node)
             self.stale.update(node.users)
@@ -349,7 +352,7 @@ class Rewriter:
             moved = self.moved(place)
             if moved:
                 args = [argument(node, name) for name in ("size", "stride", "storage_offset")]
-                args, kwargs = [*args[:2], self.emitter.plus(node, args[2], moved)], {}
+                args, kwargs = [*args[:2], self.emitter.moved(node, args[0], args[2], moved)], {}
         view = self.emitter.view(node, scatter.view_of(node), (operand, *args), kwargs)
         copy = self.emitter.call(node, aten.copy_.default, (view, source))
         copy.meta["val"] = view.meta["val"]

@@ -23,6 +23,7 @@ from torch.fx import Node
 from torch.fx.node import map_arg
 
 from . import _torch, hop, relayout
+from .across import Names
 from .candidate import Candidate, Kind
 from .emit import is_dense
 from .pinned import names_offsets
@@ -30,7 +31,6 @@ from .place import Place, Storage, mapped
 from .reason import Reason
 from .region import Region, as_size
 from .summary import Summaries, Summary
-from .unit_strides import Guessed
 
 if TYPE_CHECKING:
     from .model import Model
@@ -61,7 +61,8 @@ class Calls:
         pinned: whether what the graph returns must begin at the offset that it has.
         inner: whether another graph calls this one, and goes by the strides of what it returns.
         hidden: whether offsets name bytes of what may begin elsewhere: then everything stays functional.
-        guessed: the values of all graphs whose strides of dimensions of one may be others than is told.
+        untold: the values of all graphs whose strides may be others than is told.
+        guessed: those of which only strides of dimensions of one may be.
     """
 
     summaries: Summaries
@@ -69,7 +70,8 @@ class Calls:
     pinned: bool = False
     inner: bool = False
     hidden: bool = False
-    guessed: Guessed = dataclasses.field(default_factory=dict)
+    untold: Names = dataclasses.field(default_factory=dict)
+    guessed: Names = dataclasses.field(default_factory=dict)
 
 
 def visit(model: Model, node: Node) -> bool:

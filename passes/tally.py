@@ -76,9 +76,13 @@ class Tally:
     def __str__(self) -> str:
         return (
             f"graphs {self.graphs}  wrong {len(self.wrong) - self.aliased}  alias-wrong {self.aliased}  "
-            f"bytes removable {self.removable}  removed {self.removed}  ({self.percentage:.2f} %)  "
+            f"bytes removable {self.removable}  removed {self.removed}  ({self._share})  "
             f"not optimal {len(self.above)}" + self._moves + self._nested
         )
+
+    @property
+    def _share(self) -> str:
+        return f"{self.percentage:.2f} %" if self.removable else "-"
 
     @property
     def _moves(self) -> str:

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from . import _torch, hop, pinned, unit_strides
+from . import _torch, addressing, hop, pinned, unit_strides
 from .decision import Decision
 from .errors import GraphError
 from .options import Options
@@ -51,7 +51,8 @@ class _Planner:
         self._root = root
         self._names_offsets = pinned.names_offsets(root)
         self._hidden = pinned.are_hidden(root)
-        self._guessed = unit_strides.guessed(pinned.graphs(root))
+        called = list(pinned.graphs(root))
+        self._untold, self._guessed = addressing.untold_in(called), unit_strides.guessed(called)
 
     def plan(self, graph: Graph) -> Plan:
         """Plan a graph: its subgraphs first."""
@@ -69,7 +70,7 @@ class _Planner:
             if tied is not None:
                 inner.update(tied[0])
                 ties.update(tied[1])
-        calls = Calls(self._summaries, ties, pins, is_inner, self._hidden, self._guessed)
+        calls = Calls(self._summaries, ties, pins, is_inner, self._hidden, self._untold, self._guessed)
         decision = decided(graph, calls, self._options)
         told = {(c.node, c.slot) for c in decision.model.candidates}
         if any((node, tie.result) not in told for node, tied in ties.items() for tie in tied):

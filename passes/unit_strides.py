@@ -11,17 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import torch
-from torch.fx import Graph, GraphModule, Node
+from torch.fx import Graph, Node
 
-from . import hop
+from .across import Names, spread
 from .addressing import asks_for_strides
 from .region import Size, as_size
 from .schema import is_operator, schema_of, tensors
 
-Guessed = dict[GraphModule | None, frozenset[str]]  # by the module of a graph, ``None`` for one by itself
 
-
-def guessed(graphs: Iterable[Graph]) -> Guessed:
+def guessed(graphs: Iterable[Graph]) -> Names:
     """Return the names of the nodes whose strides of dimensions of one are guessed; none if nobody asks.
 
     Args:
@@ -30,39 +28,11 @@ def guessed(graphs: Iterable[Graph]) -> Guessed:
     graphs = list(graphs)
     if not any(asks_for_strides(node) for graph in graphs for node in graph.nodes):
         return {}
-    found: set[Node] = set()
-    known = -1
-    while known != len(found):  # a loop hands on to its next iteration what it made in this one
-        known = len(found)
-        for graph in graphs:
-            _mark(graph, found)
-    # By name: subgraphs are planned on copies of their graphs.
-    return {g.owning_module: frozenset(n.name for n in g.nodes if n in found) for g in graphs}
+    return spread(graphs, _is_like)
 
 
-def _mark(graph: Graph, found: set[Node]) -> None:
-    """Add the nodes of a graph, and the placeholders of the subgraphs that it calls."""
-    for node in graph.nodes:
-        if node.op != "call_function" or node in found:
-            continue
-        call = hop.call_of(node)
-        if call is not None:
-            _mark_call(call, found)
-        elif _has_unit(node) and (not found.isdisjoint(node.all_input_nodes) or _is_guess(node)):
-            found.add(node)
-
-
-def _mark_call(call: hop.Call, found: set[Node]) -> None:
-    """Add what a call's subgraphs are given, what they carry to the next iteration, and what they return."""
-    for body in (*call.bodies, *call.tests):
-        placeholders = body.module.graph.find_nodes(op="placeholder")
-        given = zip(placeholders, map(call.value, body.operands), strict=True)
-        found.update(placeholder for placeholder, value in given if value in found)
-    for body in call.bodies:
-        placeholders = body.module.graph.find_nodes(op="placeholder")
-        returned = [i for i, value in enumerate(hop.outputs(body.module.graph) or ()) if value in found]
-        found.update(placeholders[i] for i in returned if i < call.carried)
-        found.update([call.node] if returned else ())
+def _is_like(node: Node, found: set[Node]) -> bool:
+    return _has_unit(node) and (not found.isdisjoint(node.all_input_nodes) or _is_guess(node))
 
 
 def _is_guess(node: Node) -> bool:

@@ -4,6 +4,7 @@ from .contract import check, take_elements
 from .declaration_check import check_declaration
 from .equivalence import EquivalenceError, assert_equivalent
 from .finding import Finding
+from .foreign import on_graph_module
 from .graph_copy import copied
 from .optimum import copied_bytes, minimum_clone_bytes
 from .part import Parts
@@ -22,6 +23,7 @@ __all__ = [
     "graph_lines",
     "input_lines",
     "minimum_clone_bytes",
+    "on_graph_module",
     "registering_files",
     "take_elements",
 ]

@@ -106,13 +106,7 @@ def _epilogue(name: str, node: Node, outcome: Outcome | None) -> Epilogue | None
     if not via:
         return None
     source = outcome.source if outcome is not None else None
-    return Epilogue(name, target.name, _nbytes(target.meta.get("val")), source, via, outcome)
-
-
-def _nbytes(val: Any) -> int:
-    """Return the bytes of a fake tensor; 0 where its size is not a plain number."""
-    numel = val.numel() if val is not None else 0
-    return numel * val.element_size() if isinstance(numel, int) else 0
+    return Epilogue(name, target.name, operators.nbytes(target), source, via, outcome)
 
 
 def _same_layout(a: Node, b: Node) -> bool:

@@ -87,7 +87,7 @@ def of(function: Any, name: str | None = None) -> PassUnderTest:
     ``CustomInferenceAwareGraphPass``) is told. It rewrites in place, or returns the new ``GraphModule``, or
     an object with it as ``graph_module`` (a ``PassResult``).
     """
-    from torch.fx import GraphModule
+    from .passes.verify import on_graph_module
 
     name = name or getattr(function, "__qualname__", None) or type(function).__name__
     if not callable(function):
@@ -102,27 +102,8 @@ def of(function: Any, name: str | None = None) -> PassUnderTest:
             ) from error
         if not callable(function):
             raise PassError(f"pass {name!r}: its instances are not callable")
-    takes_graph = isinstance(function, base) or _wants_graph(function)
     is_told = isinstance(function, base) and "is_inference" in inspect.signature(function).parameters
-
-    def call(gm: GraphModule, **told: bool) -> None:
-        result = function(gm.graph if takes_graph else gm, **told)
-        result = getattr(result, "graph_module", result)
-        if isinstance(result, GraphModule) and result is not gm:
-            gm.graph = result.graph
-
-    return PassUnderTest(name, call, is_told)
-
-
-def _wants_graph(function: Any) -> bool:
-    """Return whether the first parameter of a callable is annotated as a graph."""
-    try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):
-        return False
-    annotation = parameters[0].annotation if parameters else None
-    text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
-    return text.strip("\"'").rpartition(".")[2] == "Graph"
+    return PassUnderTest(name, on_graph_module(function), is_told)
 
 
 def clone_untouched(graph: Graph) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 import torch
-from torch.fx import Node
+from torch.fx import GraphModule, Node
 
 from pytest_reinplace.passes import Report, adversary, declare, reinplace
-from pytest_reinplace.passes._torch import hop
+from pytest_reinplace.passes._torch import collective, hop
 from pytest_reinplace.passes.graph_builder import GraphBuilder
 from pytest_reinplace.passes.options import Ordering
 from pytest_reinplace.passes.verify import assert_equivalent
@@ -213,6 +213,28 @@ def test_torch_refuses_the_very_same_tensor_without_elements(op: str, is_copy: b
     report = reinplace(gm)
     assert_equivalent(before, gm, b.inputs)
     assert f"aten::{op}.self" in report.reinplaced or is_copy
+
+
+@pytest.mark.parametrize("how", ["broadcast", "plain"])
+def test_a_subgraph_is_given_what_is_laid_out_otherwise_than_told(how: str) -> None:
+    """The kernel of a broadcast makes it contiguous; memory like it, made inside, has its strides."""
+    b = GraphBuilder()
+    x = b.call(aten.permute.default, b.placeholder(arange(4, 6)), [1, 0])
+    if how == "broadcast":
+        started = b.call(collective("broadcast"), x, 0, "reinplace")
+        x = b.call(collective("wait_tensor"), started)
+    inner = GraphBuilder(b.fake_mode)
+    given = inner.operand(x.meta["val"])
+    made = inner.v1(adversary.operator("overwrite"), out=given, other=given)[-1]
+    sub = b.subgraph(inner.finished([made]))
+    call = b.called(higher.invoke_subgraph, (sub, "id", x), (b.fresh(made.meta["val"]),))
+    gm = b.finished([b.item(call, 0)])
+    before = twin(gm)
+    reinplace(gm)
+    assert_equivalent(before, gm, b.inputs)
+    (body,) = (child for child in gm.children() if isinstance(child, GraphModule))
+    is_empty = bool(body.graph.find_nodes(op="call_function", target=aten.empty_strided.default))
+    assert is_empty is (how == "plain")
 
 
 @pytest.mark.parametrize("start", [4, 0])

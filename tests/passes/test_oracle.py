@@ -225,6 +225,37 @@ def test_the_command_prints_one_line_and_failing_graphs(capsys: pytest.CaptureFi
     assert oracle.main(["--graphs", "20", "--pass", name, "--show", "1", "--no-optimum"]) == 1
     shown = capsys.readouterr().out
     assert "# seed " in shown and "strategies.replayed([" in shown
+    assert f'print(foreign.found("{name}")(rewritten)' in shown
+
+
+def over_graphs(graph: torch.fx.Graph) -> None:
+    reinplace(graph)
+
+
+def test_the_command_takes_a_pass_over_graphs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert oracle.main(["--graphs", "5", "--pass", f"{__name__}:over_graphs", "--no-optimum"]) == 0
+    assert "(100.00 %)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("mypass", "expected inductor, inductor-stack or a pass as MODULE:NAME, got 'mypass'"),
+        ("no_such_module:x", "expected a module for the pass 'no_such_module:x'"),
+        (f"{__name__}:no_such_name", "found no 'no_such_name' in"),
+        (f"{__name__}:CLASSES", "expected a callable as the pass"),
+    ],
+)
+def test_the_command_says_which_part_of_a_name_is_wrong(
+    name: str, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        oracle.main(["--graphs", "1", "--pass", name])
+    assert text in capsys.readouterr().err
+
+
+def test_nothing_to_remove_is_no_share() -> None:
+    assert "(-)" in str(oracle.Tally())
 
 
 CLASSES = {

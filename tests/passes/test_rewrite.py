@@ -134,7 +134,7 @@ def test_a_fault_anywhere_leaves_the_graph_as_it_was(v2: bool, monkeypatch: pyte
 
 
 STEPS = [
-    *((Emitter, name) for name in ("call", "clone", "empty", "plus", "value", "base_view", "mutable_op")),
+    *((Emitter, name) for name in ("call", "clone", "empty", "moved", "value", "base_view", "mutable_op")),
     *((Rewriter, name) for name in ("replace", "_refresh", "cloned", "_copy_operand", "_write_view")),
     *((wrapper_rewrite, name) for name in ("_results", "_project")),
     (Rewriter, "_returned"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -229,6 +229,12 @@ def test_drawn_numbers_are_copied_back_and_computed_ones_stored(
     gm = make_fx(program)(torch.zeros(4))
     assert judged(gm, nothing).report.clones == clones
     assert judged(gm, reinplace).report.clones == []
+
+
+@pytest.mark.parametrize("mode", ["fake", "symbolic"])
+def test_a_copy_back_has_the_bytes_of_hinted_sizes(mode: Literal["fake", "symbolic"]) -> None:
+    gm = make_fx(drawn, tracing_mode=mode)(torch.zeros(4))
+    assert [o.nbytes for o in judged(gm, nothing).report.outcomes if not o.reinplaced] == [16]
 
 
 def test_a_copy_that_starts_empty_is_a_copy() -> None:
