@@ -152,7 +152,8 @@ class Report:
 
     def __str__(self) -> str:
         head = (
-            f"{len(self.outcomes)} candidates: {len(self.reinplaced)} in place, "
+            f"{len(self.outcomes)} candidate{'' if len(self.outcomes) == 1 else 's'}: "
+            f"{len(self.reinplaced)} in place, "
             f"{len(self.clones)} cloned ({self.clone_bytes} B)"
         )
         if self.graph:

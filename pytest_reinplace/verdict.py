@@ -111,10 +111,11 @@ def clones_are(graphs: Sequence[CapturedGraph], expected: Iterable[str], origin:
         head.append(f"{count}: {_listed(unexpected.elements())}")
     if missing:
         count = wording.plural(missing.total(), "expected clone")
-        head.append(f"{count} did not come: {_listed(missing.elements())}")
+        verb = "is" if missing.total() == 1 else "are"
+        head.append(f"{count} {verb} missing: {_listed(missing.elements())}")
     explained = tuple(o for o in clones if o.label in unexpected)
     lists = (
-        (f"expected {sorted(wanted.elements())}", f"came     {[o.label for o in clones]}") if missing else ()
+        (f"expected {sorted(wanted.elements())}", f"got      {[o.label for o in clones]}") if missing else ()
     )
     return Verdict(("; ".join(head), *lists), explained, origin)
 
@@ -131,9 +132,9 @@ def within(
     clones = [o for o in outcomes_of(graphs) if not o.reinplaced]
     size, problems = sum(o.nbytes for o in clones), []
     if max_clones is not None and len(clones) > max_clones:
-        problems.append(f"{wording.plural(len(clones), 'clone')}, allowed are max_clones={max_clones}")
+        problems.append(f"{wording.plural(len(clones), 'clone')}; the limit is max_clones={max_clones}")
     if max_clone_bytes is not None and size > max_clone_bytes:
-        problems.append(f"{wording.bytes_of(size)} cloned, allowed are max_clone_bytes={max_clone_bytes}")
+        problems.append(f"{wording.bytes_of(size)} cloned; the limit is max_clone_bytes={max_clone_bytes}")
     return Verdict(tuple(problems), tuple(clones) if problems else (), origin)
 
 
@@ -147,7 +148,7 @@ def peaks_within(peaks: Sequence[int], most: int, origin: str = "") -> Verdict:
     if max(peaks) <= most:
         return Verdict(origin=origin)
     return Verdict(
-        (f"{wording.bytes_of(max(peaks))} at the peak, allowed are max_peak_bytes={most}",), (), origin
+        (f"{wording.bytes_of(max(peaks))} at the peak; the limit is max_peak_bytes={most}",), (), origin
     )
 
 

@@ -42,9 +42,9 @@ def test_a_missing_clone_is_named_with_both_lists(compiling: pytest.Pytester) ->
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
         [
-            "E *1 expected clone did not come: mylib::scale.x (*",
+            "E *1 expected clone is missing: mylib::scale.x (*",
             "E *expected [[]'mylib::scale.x']",
-            "E *came * [[][]]",
+            "E *got * [[][]]",
         ]
     )
 

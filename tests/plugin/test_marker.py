@@ -30,8 +30,8 @@ def test_above_the_peak_it_fails_with_all_that_is_exceeded(compiling: pytest.Pyt
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
         [
-            "1 clone, allowed are max_clones=0 (pass inductor, backend graph)",
-            "7.* KiB (80* B) at the peak, allowed are max_peak_bytes=4000 (pass inductor, backend graph)",
+            "1 clone; the limit is max_clones=0 (pass inductor, backend graph)",
+            "7.* KiB (80* B) at the peak; the limit is max_peak_bytes=4000 (pass inductor, backend graph)",
         ]
     )
 
@@ -50,8 +50,8 @@ def test_within_the_limits_a_test_passes(compiling: pytest.Pytester, marker: str
 @pytest.mark.parametrize(
     ("marker", "text"),
     [
-        ("max_clones=0", "1 clone, allowed are max_clones=0 (pass inductor, backend graph)"),
-        ("max_clone_bytes=31", "32 B cloned, allowed are max_clone_bytes=31 (pass inductor, backend graph)"),
+        ("max_clones=0", "1 clone; the limit is max_clones=0 (pass inductor, backend graph)"),
+        ("max_clone_bytes=31", "32 B cloned; the limit is max_clone_bytes=31 (pass inductor, backend graph)"),
     ],
 )
 def test_beyond_a_limit_it_fails_and_explains(compiling: pytest.Pytester, marker: str, text: str) -> None:

@@ -124,7 +124,7 @@ def test_a_tolerance_that_nothing_was_compared_with_fails(compiling: pytest.Pyte
     result.stdout.fnmatch_lines(
         [
             "nothing was compared: tolerance holds the calls reinplace.run(fn, *args), *against eager *",
-            "1 clone, allowed are max_clones=0 *",
+            "1 clone; the limit is max_clones=0 *",
         ]
     )
 

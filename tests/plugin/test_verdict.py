@@ -62,7 +62,7 @@ def test_clone_lists_are_compared_with_counts() -> None:
     assert clones_are([BAD], ["lib::op.y"]).passed
     assert clones_are([BAD, BAD], ["lib::op.y"]).problems == ("1 unexpected clone: lib::op.y",)
     found = clones_are([BAD], ["lib::op.y", "lib::op.y", "a"])
-    assert found.problems[0] == "2 expected clones did not come: lib::op.y, a"
+    assert found.problems[0] == "2 expected clones are missing: lib::op.y, a"
     assert found.explained == ()
 
 
@@ -70,8 +70,8 @@ def test_limits() -> None:
     assert within([BAD], 1, 3_000_000).passed
     assert within([BAD]).passed
     assert within([BAD], 0, 0).problems == (
-        "1 clone, allowed are max_clones=0",
-        "2.9 MiB (3000000 B) cloned, allowed are max_clone_bytes=0",
+        "1 clone; the limit is max_clones=0",
+        "2.9 MiB (3000000 B) cloned; the limit is max_clone_bytes=0",
     )
 
 
