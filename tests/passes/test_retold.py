@@ -154,7 +154,7 @@ def test_what_device_put_hands_on_is_its_operand_whatever_offsets_name(named: st
 
 
 def test_rules_follow_on_each_other() -> None:
-    """What is filled is told to be contiguous (torch 2.13), and so is what is computed from it: neither is."""
+    """What is filled is told to be contiguous (torch 2.13), and so is what is made of it: neither is."""
     b = GraphBuilder()
     rows = b.call(aten.permute.default, b.placeholder(arange(8, 8)[:4, :6]), [1, 0])
     filled = OPERATORS["index_fill"](b, rows)
