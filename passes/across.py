@@ -7,12 +7,33 @@ like beyond what their fake tensors say is found out before, for a graph and all
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from torch.fx import Graph, GraphModule, Node
 
 from . import hop
 
 Names = dict[GraphModule | None, frozenset[str]]  # of nodes, by the module of a graph; ``None`` has none
+
+
+class Strides(NamedTuple):
+    """The values of a graph and of those it calls whose strides may be others than is told.
+
+    Args:
+        untold: those of which any may be.
+        guessed: those of which only strides of dimensions of one may be.
+    """
+
+    untold: Names
+    guessed: Names
+
+    def untold_in(self, graph: Graph) -> frozenset[str]:
+        """Return the untold values of a graph."""
+        return self.untold.get(graph.owning_module, frozenset())
+
+    def guessed_in(self, graph: Graph) -> frozenset[str]:
+        """Return the values of a graph whose strides of dimensions of one are guessed."""
+        return self.guessed.get(graph.owning_module, frozenset())
 
 
 def spread(graphs: Iterable[Graph], is_like: Callable[[Node, set[Node]], bool]) -> Names:

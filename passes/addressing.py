@@ -47,10 +47,10 @@ class Addressing:
 
     Args:
         nodes: all nodes of a graph, in any order in which operands come first.
-        given: the names of those whose strides may be others than is told, as the other graphs show.
+        lying: the names of those whose strides are others than is told, where other graphs were asked, too.
     """
 
-    def __init__(self, nodes: Iterable[Node], given: Collection[str] = ()) -> None:
+    def __init__(self, nodes: Iterable[Node], lying: Collection[str] = ()) -> None:
         nodes = list(nodes)
         self.named: dict[Node, int] = {}
         self.viewed: dict[Node, int] = {}
@@ -67,11 +67,11 @@ class Addressing:
         _spread(nodes, viewed, keeping, self.viewed)
         self.has_names: bool = bool(named)
         # Values whose strides are not those of their fake tensors.
-        self.untold: frozenset[Node] = frozenset(lying := untold(nodes, given))
+        self.untold: frozenset[Node] = frozenset([n for n in nodes if n.name in lying] or untold(nodes))
         # What offsets name by strides that are not the real ones depends on what a copy keeps of these, so
         # that nothing on the way may be another copy than it was.
         self.lying: frozenset[Node] = frozenset(
-            [n for n in lying if n in named or n in self.named] + _of_untold(nodes, lying)
+            [n for n in self.untold if n in named or n in self.named] + _of_untold(nodes, self.untold)
         )
         self.has_dtype_views: bool = bool(viewed)
         # What all strides must be multiples of, also those of dimensions of one: larger items that are made.
@@ -106,17 +106,14 @@ def _addressing() -> set[int]:
     return {*_ASKING, *_RETYPING, *map(id, scatter.absolute())}
 
 
-def untold(nodes: Iterable[Node], given: Collection[str] = ()) -> set[Node]:
+def untold(nodes: Iterable[Node]) -> set[Node]:
     """Return the nodes whose strides come from an operator that gives others than its fake tensor says.
 
     What is made of them has strides by theirs, so that those are not told, either.
     """
-    nodes = list(nodes)
-    found = {node for node in nodes if node.name in given} if given else set[Node]()
-    if not found and not _may_lie(nodes):
-        return found
-    for node in nodes:
-        if node not in found and _is_like_untold(node, found):
+    nodes, found = list(nodes), set[Node]()
+    for node in nodes if _may_lie(nodes) else ():
+        if _is_like_untold(node, found):
             found.add(node)
     return found
 
@@ -136,7 +133,7 @@ def _is_like_untold(node: Node, found: set[Node]) -> bool:
     return is_mistold(node) or (bool(found) and not found.isdisjoint(_laid_out_by(node)))
 
 
-def _of_untold(nodes: Iterable[Node], lying: set[Node]) -> list[Node]:
+def _of_untold(nodes: Iterable[Node], lying: Collection[Node]) -> list[Node]:
     """Return what may make a copy of a value whose strides are not told, or of a part of it, with others.
 
     What keeps strides keeps those of all of it, whichever these are: it is dense. A copy of a part has

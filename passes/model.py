@@ -92,7 +92,7 @@ class Model:
         self.outputs: list[tuple[Node, Place]] = []
         self.relaid: dict[Node, Any] = {}
         self.layouts: dict[Node, list[Any]] = {}  # all that were looked at, the one in ``relaid`` the last
-        self.addressing: Addressing = Addressing(self.order, self.calls.untold.get(graph.owning_module, ()))
+        self.addressing: Addressing = Addressing(self.order, self.calls.strides.untold_in(graph))
         self.setting: Setting = setting.leaving(self.addressing.lying)
         self._by_key: dict[int | str, Storage] = {}
         self._visitors: dict[int, Callable[[Model, Node], None]] = {}

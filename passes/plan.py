@@ -13,6 +13,7 @@ import dataclasses
 from torch.fx import Graph, GraphModule, Node
 
 from . import addressing, hop, pinned, unit_strides, wellformed
+from .across import Strides
 from .decision import Decision
 from .describe import describe
 from .model import Model
@@ -125,10 +126,14 @@ def alone(graph: Graph, options: Options) -> Plan:
     summaries, is_hidden = Summaries(lowered=options.lowered), pinned.are_hidden(graph)
     if options.lowered:  # Inductor's kernels give the strides that are told
         return Plan(decided(graph, Calls(summaries, hidden=is_hidden), options), {})
-    called = list(pinned.graphs(graph))
-    names = addressing.untold_in(called), unit_strides.guessed(called)
-    calls = Calls(summaries, hidden=is_hidden, untold=names[0], guessed=names[1])
+    calls = Calls(summaries, hidden=is_hidden, strides=doubtful_strides(graph))
     return Plan(decided(graph, calls, options), {})
+
+
+def doubtful_strides(root: Graph) -> Strides:
+    """Return which values of a graph and of those it calls may have other strides than is told."""
+    graphs = list(pinned.graphs(root))
+    return Strides(addressing.untold_in(graphs), unit_strides.guessed(graphs))
 
 
 def shared(root: Graph) -> frozenset[GraphModule]:

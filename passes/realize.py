@@ -37,8 +37,8 @@ def realize(graph: Graph) -> int:
     if not writes:
         return 0
     found = _Late(graph, roots, writes)
-    several = _written_twice(graph, roots)
-    late = [node for node in graph.nodes if found.includes(node) or node in several]
+    several = {root for root, kernels in writes.items() if len(set(kernels)) < len(kernels)}
+    late = [n for n in graph.nodes if found.includes(n) or (n in several and _is_computed_where_used(n, {}))]
     emitter = Emitter(graph, _torch.fake_mode_of([node.meta["val"] for node in late[:1]]))
     for node in late:
         _store(emitter, node)
@@ -46,22 +46,16 @@ def realize(graph: Graph) -> int:
 
 
 def _writes(graph: Graph, roots: dict[Node, Node]) -> dict[Node, list[Node]]:
-    """Return the kernels that write each buffer, in order; notes what every node is a view of."""
+    """Return the kernels that write each buffer, in order, once for each argument that they write it through.
+
+    Notes what every node is a view of.
+    """
     found: dict[Node, list[Node]] = {}
     for node in graph.nodes:
         source = node.all_input_nodes[0] if _is_view(node) else node
         roots[node] = roots.get(source, source)
         for written in _written(node):
             found.setdefault(roots.get(written, written), []).append(node)
-    return found
-
-
-def _written_twice(graph: Graph, roots: dict[Node, Node]) -> set[Node]:
-    """Return the values, not in memory, that a kernel writes through several of its arguments."""
-    found: set[Node] = set()
-    for node in graph.nodes:
-        written = [roots.get(n, n) for n in _written(node)]
-        found.update(n for n in written if written.count(n) > 1 and _is_computed_where_used(n, {}))
     return found
 
 

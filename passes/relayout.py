@@ -101,7 +101,7 @@ def _is_guess(model: Model, operand: Node, node: Node, item: int | None) -> bool
     A wrapper's copy has the strides of its operand, whichever these are.
     """
     calls = model.calls
-    if operand.name not in calls.guessed.get(model.graph.owning_module, ()) or not is_operator(node.target):
+    if operand.name not in calls.strides.guessed_in(model.graph) or not is_operator(node.target):
         return False
     return calls.inner or _asked(model.addressing.views, node, item) > 0
 

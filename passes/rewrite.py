@@ -201,10 +201,8 @@ class Rewriter:
         moved = self.moved(self.model.place(node)) if scatter.is_absolute(node) else 0
         if moved:
             operand, size, stride, offset = (argument(node, n) for n in schema_of(node.target).names)
-            node.args, node.kwargs = (
-                (operand, size, stride, self.emitter.moved(node, size, offset, moved)),
-                {},
-            )
+            offset = self.emitter.moved(node, size, offset, moved)
+            node.args, node.kwargs = (operand, size, stride, offset), {}
         if not node.meta.get("unbacked_bindings"):
             node.meta["val"] = self.emitter.value(node)
             self.stale.update(node.users)

@@ -23,7 +23,7 @@ from torch.fx import Node
 from torch.fx.node import map_arg
 
 from . import _torch, hop, relayout
-from .across import Names
+from .across import Strides
 from .candidate import Candidate, Kind
 from .emit import is_dense
 from .pinned import names_offsets
@@ -61,8 +61,7 @@ class Calls:
         pinned: whether what the graph returns must begin at the offset that it has.
         inner: whether another graph calls this one, and goes by the strides of what it returns.
         hidden: whether offsets name bytes of what may begin elsewhere: then everything stays functional.
-        untold: the values of all graphs whose strides may be others than is told.
-        guessed: those of which only strides of dimensions of one may be.
+        strides: the values of all graphs whose strides may be others than is told.
     """
 
     summaries: Summaries
@@ -70,8 +69,7 @@ class Calls:
     pinned: bool = False
     inner: bool = False
     hidden: bool = False
-    untold: Names = dataclasses.field(default_factory=dict)
-    guessed: Names = dataclasses.field(default_factory=dict)
+    strides: Strides = dataclasses.field(default_factory=lambda: Strides({}, {}))
 
 
 def visit(model: Model, node: Node) -> bool:

@@ -20,12 +20,12 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from . import _torch, addressing, hop, pinned, unit_strides
+from . import _torch, hop, pinned
 from .decision import Decision
 from .errors import GraphError
 from .options import Options
 from .place import Place, reads_alike
-from .plan import Plan, copied, decided, shared
+from .plan import Plan, copied, decided, doubtful_strides, shared
 from .region import Geometry, Region
 from .subgraph_call import Calls, Tie, is_understood
 from .summary import Summaries
@@ -51,8 +51,7 @@ class _Planner:
         self._root = root
         self._names_offsets = pinned.names_offsets(root)
         self._hidden = pinned.are_hidden(root)
-        called = list(pinned.graphs(root))
-        self._untold, self._guessed = addressing.untold_in(called), unit_strides.guessed(called)
+        self._strides = doubtful_strides(root)
 
     def plan(self, graph: Graph) -> Plan:
         """Plan a graph: its subgraphs first."""
@@ -70,7 +69,7 @@ class _Planner:
             if tied is not None:
                 inner.update(tied[0])
                 ties.update(tied[1])
-        calls = Calls(self._summaries, ties, pins, is_inner, self._hidden, self._untold, self._guessed)
+        calls = Calls(self._summaries, ties, pins, is_inner, self._hidden, self._strides)
         decision = decided(graph, calls, self._options)
         told = {(c.node, c.slot) for c in decision.model.candidates}
         if any((node, tie.result) not in told for node, tied in ties.items() for tie in tied):

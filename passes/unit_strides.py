@@ -2,8 +2,8 @@
 
 Nothing is addressed by such a stride, so that torch's operators give it as they like, and many another one
 than their fake tensors say. They agree where those of all operands are the ones that a contiguous tensor has
-(``tests/passes/test_told.py`` asks all operators that it can call). What asks for strides, as a view of
-another dtype does, may notice which one a value has.
+(``tests/passes/test_unit_strides.py`` asks all operators that it can call). What asks for strides, as a view
+of another dtype does, may notice which one a value has.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def guessed(graphs: Iterable[Graph]) -> Names:
         graphs: a graph and all those that it calls.
     """
     graphs = list(graphs)
-    if not any(asks_for_strides(node) for graph in graphs for node in graph.nodes):
+    if not any(map(asks_for_strides, {id(n.target): n for graph in graphs for n in graph.nodes}.values())):
         return {}
     return spread(graphs, _is_like)
 

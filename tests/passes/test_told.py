@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -87,9 +87,9 @@ def given(op: Any, firsts: list[Tensor], others: list[Tensor]) -> Iterator[tuple
             yield [v for a, v in pairs if not a.kwarg_only], {a.name: v for a, v in pairs if a.kwarg_only}
 
 
-def lies(op: Any) -> bool:
-    """Return whether some result has other strides than its fake tensor; not those of dimensions of one."""
-    for args, kwargs in calls(op):
+def results(op: Any, calls: Iterable[tuple[list[Any], dict[str, Any]]]) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield what an operator really makes beside what fake tensors say."""
+    for args, kwargs in calls:
         mode = FakeTensorMode()
         try:
             real = op(*args, **kwargs)
@@ -100,9 +100,15 @@ def lies(op: Any) -> bool:
             continue
         for a, b in zip(tree_leaves(real), tree_leaves(fake), strict=True):
             if isinstance(a, Tensor) and a.layout == torch.strided and a.shape == b.shape and a.numel():
-                if any(s != t for s, t, n in zip(a.stride(), b.stride(), a.shape, strict=True) if n > 1):
-                    return True
-    return False
+                yield a, b
+
+
+def lies(op: Any) -> bool:
+    """Return whether some result has other strides than its fake tensor; not those of dimensions of one."""
+    return any(
+        any(s != t for s, t, n in zip(a.stride(), b.stride(), a.shape, strict=True) if n > 1)
+        for a, b in results(op, calls(op))
+    )
 
 
 @pytest.mark.filterwarnings("ignore")
