@@ -80,20 +80,6 @@ def has_effect(op: Any) -> bool:
     return private("torch._higher_order_ops.effects", "_get_effect")(op) is not None
 
 
-_OWN = frozenset(
-    (
-        *("aten", "prims", "prim", "inductor", "_inductor_test", "inductor_prims", "_c10d_functional"),
-        *("higher_order", "profiler", "debugprims", "quantized", "quantized_decomposed", "mkldnn", "mkl"),
-        *("onednn", "rngprims", "streams", "torch_attn"),
-    )
-)
-
-
-def is_users(op: Any) -> bool:
-    """Return whether an operator is none of torch's own."""
-    return str(op.name()).partition("::")[0] not in _OWN
-
-
 def registering_file(qualname: str) -> str | None:
     """Return the file that registers an operator of a user's; ``None`` where it cannot be told."""
     known = private("torch._library.custom_ops", "OPDEFS").get(qualname)
@@ -373,26 +359,35 @@ def is_fake_of(tensor: Any, fake_mode: Any) -> bool:
     return type(tensor) is fake_tensor and tensor.fake_mode is fake_mode
 
 
-def fake_on_storage(base: torch.Tensor, layout: Any) -> torch.Tensor:
-    """Return a fake tensor of given sizes, strides and offset on the storage of another one.
-
-    Args:
-        base: the other one, whose dtype it has.
-        layout: sizes, strides and offset, in elements.
-    """
+def meta_on_storage(base: torch.Tensor, layout: Any) -> torch.Tensor:
+    """Return a meta tensor of given sizes, strides and offset, in elements, on the storage of a fake one."""
     sizes, strides, offset = layout
     with private("torch._C", "_DisableTorchDispatch")():  # a fake mode may be on
         view = torch.empty(0, dtype=base.dtype, device="meta")
-        view.set_(base.untyped_storage(), offset, sizes, strides)
-    return _faked(base, view)
+        return view.set_(base.untyped_storage(), offset, sizes, strides)
 
 
-def fake_like(base: torch.Tensor) -> torch.Tensor:
-    """Return a fake tensor of the same sizes and strides as another one on a storage of its own."""
-    return _faked(base, torch.empty_strided(base.size(), base.stride(), dtype=base.dtype, device="meta"))
+def meta_like(base: torch.Tensor) -> torch.Tensor:
+    """Return a meta tensor of the dtype, sizes and strides of another one."""
+    with private("torch._C", "_DisableTorchDispatch")():
+        return torch.empty_strided(base.size(), base.stride(), dtype=base.dtype, device="meta")
 
 
-def _faked(like: torch.Tensor, meta: torch.Tensor) -> torch.Tensor:
-    fake_tensor = private("torch._subclasses.fake_tensor", "FakeTensor")
-    found: torch.Tensor = fake_tensor(like.fake_mode, meta, like.device)  # type: ignore[attr-defined]
+def faked(fake_mode: Any, meta: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """Return a fake tensor of a mode that pretends to be a meta tensor on a device."""
+    found: torch.Tensor = private("torch._subclasses.fake_tensor", "FakeTensor")(fake_mode, meta, device)
     return found
+
+
+def faked_as(pattern: torch.Tensor, meta: torch.Tensor) -> torch.Tensor:
+    """Return a fake tensor on the storage of others, in the state of one that was just made.
+
+    It takes a sixth of the time: what its class does for each is to find out the same device, to set the
+    same twenty attributes, and to mark the storage, which those that have it did.
+    """
+    make = private("torch", "Tensor")._make_subclass
+    fake: torch.Tensor = make(
+        type(pattern), meta, False, dispatch_device=True, device_for_backend_keys=pattern.device
+    )
+    fake.__dict__.update(pattern.__dict__)
+    return fake

@@ -82,7 +82,7 @@ class Emitter:
         source = first.meta["val"]
         quick = self.views.value(target, (source, *args[1:]), node.meta.get("val"))
         if quick is None and target is aten.clone.default and self._keeps_strides(source):
-            return _torch.fake_like(source)
+            return self.views.fakes.like(source)
         return quick
 
     def _keeps_strides(self, val: Any) -> bool:
@@ -106,7 +106,7 @@ class Emitter:
         val = source.meta["val"]
         if self._keeps_strides(val):
             node = self.call(origin, aten.clone.default, (source,))
-            node.meta["val"] = known if self._is_copy(known, val) else _torch.fake_like(val)
+            node.meta["val"] = known if self._is_copy(known, val) else self.views.fakes.like(val)
             return node
         if is_dense(val):
             return self.view(origin, aten.clone.default, (source,))

@@ -13,12 +13,11 @@ from typing import Any
 import torch
 
 from . import _torch
+from .fakes import Fakes, Layout
 
 aten: Any = torch.ops.aten
 
 _INT = frozenset({int})
-
-Layout = tuple[tuple[int, ...], tuple[int, ...], int]  # sizes, strides, offset, in elements
 
 
 class FakeViews:
@@ -30,6 +29,7 @@ class FakeViews:
 
     def __init__(self, fake_mode: Any) -> None:
         self._fake_mode = fake_mode
+        self.fakes: Fakes = Fakes(fake_mode)
         # A kept view keeps its storage alive, so that no other one can come to have its key.
         self._made: dict[tuple[Any, ...], torch.Tensor] = {}
         self._plain: dict[int, torch.Tensor] = {}  # by their identity, and kept alive for it
@@ -56,7 +56,7 @@ class FakeViews:
         if made is None:
             if not fits(base, layout):
                 return None
-            made = self._made[key] = _torch.fake_on_storage(base, layout)
+            made = self._made[key] = self.fakes.on_storage(base, layout)
         return made
 
     def is_plain(self, tensor: Any) -> bool:

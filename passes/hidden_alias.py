@@ -61,7 +61,6 @@ def joined(model: Model, node: Node, operands: Operands, value: Value) -> Value:
         if owner is None:
             return place
         owner.close(Reason.UNKNOWN_OP, node)
-        place.storage.close(Reason.UNKNOWN_OP, node)
         if is_told:
             return model.at(owner, place.value)
         nbytes = as_size(place.value.untyped_storage().nbytes())

@@ -22,6 +22,14 @@ _MANY = 256  # elements from which on numbers are packed
 _MOST = 4 << 20  # bytes of a program's numbers
 _PLAIN = (torch.float32, torch.float64, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
+_OWN = frozenset(  # the namespaces of torch's own operators
+    (
+        *("aten", "prims", "prim", "inductor", "_inductor_test", "inductor_prims", "_c10d_functional"),
+        *("higher_order", "profiler", "debugprims", "quantized", "quantized_decomposed", "mkldnn", "mkl"),
+        *("onednn", "rngprims", "streams", "torch_attn"),
+    )
+)
+
 
 class UnprintableError(ReinplaceError):
     """A graph holds something that has no name in a program."""
@@ -163,6 +171,11 @@ def registering_files(gm: GraphModule) -> dict[str, str | None]:
             for value in (node.target, *node.args[:2]):
                 if is_operator(value):
                     name = value.name().partition(".")[0]
-                    if _torch.is_users(value):
+                    if _is_users(value):
                         found[name] = _torch.registering_file(name)
     return dict(sorted(found.items()))
+
+
+def _is_users(op: Any) -> bool:
+    """Return whether an operator is none of torch's own."""
+    return str(op.name()).partition("::")[0] not in _OWN

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import time
 from typing import Any
@@ -153,6 +154,23 @@ def test_a_view_is_the_same_while_a_fake_mode_is_on(mode: Any) -> None:
         made = FakeViews(mode).value(aten.select.int, (base, 0, 2))
     assert made is not None and facts(made) == facts(expected)
     assert _torch.storage_key(made) == _torch.storage_key(base)
+
+
+@pytest.mark.parametrize("is_on", [False, True])
+def test_what_is_made_by_a_pattern_is_what_its_class_makes(mode: Any, is_on: bool) -> None:
+    base = mode.from_tensor(torch.zeros(6, 4))
+    expected = _torch.run_fake(mode, aten.select.int, (base, 0, 2), {})
+    views = FakeViews(mode)
+    with mode if is_on else contextlib.nullcontext():
+        made = [views.value(aten.select.int, (base, 0, i)) for i in range(3)]
+        alike = views.fakes.like(base)
+    for view in made:
+        assert view is not None and view.__dict__ == expected.__dict__
+        assert torch._C._dispatch_keys(view) == torch._C._dispatch_keys(expected)
+        assert view.device == expected.device and not view.requires_grad
+    again = [_torch.run_fake(mode, aten.mul.Tensor, (view, 2), {}) for view in made]
+    assert [facts(t)[:3] for t in again] == [facts(torch.zeros(4))[:3]] * 3
+    assert alike.__dict__ == base.__dict__ and _torch.storage_key(alike) != _torch.storage_key(base)
 
 
 def test_the_storage_keeps_its_size(mode: Any) -> None:

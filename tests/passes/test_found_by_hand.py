@@ -92,6 +92,22 @@ def test_a_loop_inside_a_call_may_run_not_even_once(is_given: bool, count: int) 
     assert (PUT in report.reinplaced) is not is_given
 
 
+@pytest.mark.parametrize("is_read", [True, False])
+def test_a_scan_runs_at_least_once_and_need_not_read_what_it_begins_with(is_read: bool) -> None:
+    s = Start(4)
+    rows, doubled = s.b.placeholder(arange(3, 4)), s.doubled(s.x)
+    new = s.put(doubled)
+    first = s.call(aten.select.int, rows, 0, 0)
+    inner = GraphBuilder(s.b.fake_mode)
+    carry, row = (inner.operand(n.meta["val"]) for n in (doubled, first))
+    made = inner.call(aten.mul.Tensor, carry if is_read else row, 2.0)
+    body = s.b.subgraph(inner.finished([made, inner.call(aten.neg.default, made)]))
+    values = s.b.fresh(doubled.meta["val"]), s.b.fresh(rows.meta["val"])
+    scan = s.b.called(hop("scan"), (body, [doubled], [rows], ()), values)
+    report = s.held(new, s.b.item(scan, 0), s.b.item(scan, 1), order="keep")
+    assert (PUT in report.reinplaced) is not is_read
+
+
 @pytest.mark.parametrize("is_handed", [True, False])
 def test_strict_mode_may_hand_on_a_view(is_handed: bool) -> None:
     s = Start()
@@ -197,6 +213,31 @@ def test_views_of_two_operands_are_views_of_both(operators: Any, written: int | 
     new = s.put(target)
     report = s.held(new, *(s.total(s.b.item(views, i)) for i in range(2)))
     assert (PUT in report.reinplaced) is (written is None)
+
+
+@pytest.mark.parametrize("of", [0, 1, None])
+def test_a_subgraph_may_return_a_view_of_its_second_operand(operators: Any, of: int | None) -> None:
+    s = Start()
+    given = s.doubled(s.x), s.call(aten.mul.Tensor, s.x, 3.0)
+    inner = GraphBuilder(s.b.fake_mode)
+    operands = [inner.operand(n.meta["val"]) for n in given]
+    view = inner.item(inner.call(operators.both.default, *operands), 1)
+    seen = s.total(s.called(inner, view, *given))
+    new = s.put(given[of] if of is not None else s.call(aten.mul.Tensor, s.x, 4.0))
+    report = s.held(new, seen, order="keep")
+    assert (PUT in report.reinplaced) is (of is None)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_torch_takes_another_part_without_elements(first: int) -> None:
+    """Of the same size and elsewhere it is not the same tensor."""
+    s = Start()
+    parts = s.doubled(s.x), s.call(aten.full.default, [0], 0, dtype=torch.int64)
+    target = s.call(aten.slice.Tensor, parts[0], 0, 0, 0)
+    source = s.call(aten.slice.Tensor, parts[0], 0, first, first)
+    new = s.call(aten.index_put.default, target, [parts[1]], source)
+    report = s.held(s.call(aten.neg.default, new))
+    assert (PUT in report.reinplaced) is (first == 1)
 
 
 @pytest.mark.parametrize("is_copy", [True, False])
