@@ -31,6 +31,7 @@ from .subgraph_call import Calls, Tie, is_understood
 from .summary import Summaries
 
 Pair = tuple[int, int]  # a result, and the placeholder it is tied to
+Tied = tuple[Plan, dict[Pair, Node]]  # a subgraph that writes results back, and the writes that cost nothing
 
 
 def plan(root: Graph, options: Options) -> Plan:
@@ -48,6 +49,7 @@ class _Planner:
         self._shared = shared(root)
         self._summaries = Summaries()
         self._functional: dict[GraphModule, Plan | None] = {}
+        self._known: dict[tuple[GraphModule, tuple[Pair, ...]], Tied | None] = {}
         self._root = root
         self._names_offsets = pinned.names_offsets(root)
         self._hidden = pinned.are_hidden(root)
@@ -134,8 +136,17 @@ class _Planner:
                 return False
         return True
 
-    def _with_epilogues(self, module: GraphModule, pairs: list[Pair]) -> tuple[Plan, dict[Pair, Node]] | None:
-        """Plan a subgraph that writes results back; returns it with the write-backs that cost nothing."""
+    def _with_epilogues(self, module: GraphModule, pairs: list[Pair]) -> Tied | None:
+        """Plan a subgraph that writes results back.
+
+        Once: each way to plan the graph around it asks again, which for nested loops are many.
+        """
+        key = module, tuple(pairs)
+        if key not in self._known:
+            self._known[key] = self._tied_plan(module, pairs)
+        return self._known[key]
+
+    def _tied_plan(self, module: GraphModule, pairs: list[Pair]) -> Tied | None:
         graph = copied(module)
         placeholders = graph.find_nodes(op="placeholder")
         output = next(n for n in reversed(graph.nodes) if n.op == "output")
