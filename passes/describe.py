@@ -15,7 +15,7 @@ from .report import Blocker, Outcome, Report
 from .schema import arguments, is_operator, target_name
 from .snapshot import Snapshot
 from .source import where
-from .wrapper import base_views
+from .wrapper import base_views, called
 
 
 def describe(decision: Decision, inside: Mapping[Node, tuple[Outcome, ...]] | None = None) -> Report:
@@ -112,7 +112,7 @@ def blocker(node: Node) -> Blocker:
     """Return a node as reports name it."""
     if node.op != "call_function":
         return Blocker(node.name, node.op, where(node))
-    return Blocker(node.name, target_name(node.target), where(node))
+    return Blocker(node.name, called(node), where(node))
 
 
 def _copied(decision: Decision, index: int, name: str, node: Node) -> Outcome:

@@ -15,7 +15,7 @@ class Blocker:
 
     Args:
         node: its name in the graph the pass was given.
-        op: its operator, as the graph prints it.
+        op: its operator; of a wrapper the one that it wraps, of a kernel launch the kernel.
         source: the user's line that made it, ``"file:line"``, or ``None`` when the graph has none.
     """
 

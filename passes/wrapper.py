@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import torch
 from torch.fx import Node
 
+from . import _torch
 from .region import Geometry, Region, Size, as_size
-from .schema import OpSchema, schema_of
+from .schema import OpSchema, schema_of, target_name
 
 
 class BaseView(NamedTuple):
@@ -86,6 +87,14 @@ def _view_keys(prefix: str) -> tuple[str, str, tuple[str, ...], tuple[str, ...]]
     strided = tuple(f"{prefix}_{key}" for key in ("size", "stride", "storage_offset"))
     sliced = tuple(f"{prefix}_slice_{key}" for key in ("dim", "start", "end"))
     return f"{prefix}_base_index", f"{prefix}_alias", strided, sliced
+
+
+def called(node: Node) -> str:
+    """Return how reports name what a node calls: of a wrapper its operator, of a launch its kernel."""
+    if node.target is _torch.hop("triton_kernel_wrapper_functional"):
+        return _torch.triton_kernel_name(node.kwargs["kernel_idx"])  # type: ignore[arg-type]
+    is_wrapper = node.target in (_torch.hop("auto_functionalized"), _torch.hop("auto_functionalized_v2"))
+    return target_name(node.args[0] if is_wrapper and node.args else node.target)
 
 
 def number(value: Any) -> Size:

@@ -78,3 +78,17 @@ def test_kernels(fn: Callable[..., Any], least: int, device: str) -> None:
     reinplace(rewritten)
     assert_equivalent(gm, rewritten, inputs)
     assert copied_bytes(rewritten, gm) == least == minimum_clone_bytes(gm, inputs)
+
+
+def test_a_blocker_is_named_by_its_kernel(device: str) -> None:
+    def program(x: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        y, out = x * 2, v * 2
+        new = torch.index_put(y, (torch.zeros(1, dtype=torch.int64, device=y.device),), v[:1])
+        launch(out, y)
+        return new, out
+
+    gm, _ = functional(program, arange(16).to(device), (arange(16) + 3).to(device))
+    report = reinplace(gm, order="keep")
+    (blocker,) = next(o for o in report.outcomes if o.op == "aten::index_put").blockers
+    kernel = next(o.op for o in report.outcomes if o.op != "aten::index_put")
+    assert blocker.op == kernel and "triton" not in blocker.op
