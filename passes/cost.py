@@ -30,6 +30,7 @@ from torch.fx import Node
 from . import _torch, listed
 from .candidate import Candidate, Kind
 from .place import Place
+from .scatter import COMPUTED
 from .schema import is_operator, schema_of
 
 if TYPE_CHECKING:
@@ -52,9 +53,13 @@ def fused(model: Model, options: Options) -> frozenset[int]:
     if not (options.lowered or options.policy == "speed"):
         return frozenset()  # each node is run by itself
     rule = _Rule(model, options.policy == "speed")
-    scatters = (c for c in model.candidates if c.kind is Kind.SCATTER)
+    scatters = (c for c in model.candidates if _is_computed_scatter(c))
     computed = {c.index for c in scatters if rule.is_known_computed(c.node)}
     return frozenset(computed | {c.index for c in _of_lists(model)})
+
+
+def _is_computed_scatter(candidate: Candidate) -> bool:
+    return candidate.kind is Kind.SCATTER and schema_of(candidate.node.target).name in COMPUTED
 
 
 def _of_lists(model: Model) -> Iterator[Candidate]:
@@ -83,7 +88,7 @@ class _Rule:
         self._speed = speed
         self._computed: dict[Node, bool] = {}
         self._read_by: dict[Node, set[Node]] = {}
-        self._scatters = {c.node: c for c in model.candidates if c.kind is Kind.SCATTER}
+        self._scatters = {c.node: c for c in model.candidates if _is_computed_scatter(c)}
 
     def is_computed(self, candidate: Candidate) -> bool:
         """Return whether a scatter is better computed than written."""

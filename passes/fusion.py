@@ -11,19 +11,26 @@ and used afterwards: ``realize.py`` sees to it, for the kernels that it knows.
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch.fx import Node
 
+from . import _torch, scatter
 from .candidate import Kind
 from .decision import Decision
 from .place import Storage
-from .region import Region
+from .realize import REDUCED
+from .region import Region, Size
 from .relayout import REGROUPING
-from .schema import is_operator, schema_of
-from .variant import is_stored_by_inductor
+from .schema import argument, is_operator, schema_of
+from .variant import in_place_form, is_stored_by_inductor
+
+# They keep the order of elements, counted row by row, and their number.
+_IN_ORDER = frozenset({"aten::clone", "aten::copy", "aten::alias", "aten::squeeze", "aten::unsqueeze"})
 
 
 class Mutation(NamedTuple):
@@ -35,6 +42,7 @@ class Mutation(NamedTuple):
         written: the bytes.
         is_lowered: whether Inductor's own code stores them.
         is_ready: whether a kernel stores them, before which all is in memory.
+        is_positional: whether Inductor's code stores element i of a value in element i of these bytes.
     """
 
     time: float
@@ -42,6 +50,7 @@ class Mutation(NamedTuple):
     written: tuple[Region, ...]
     is_lowered: bool
     is_ready: bool
+    is_positional: bool
 
 
 def hazards(decision: Decision) -> dict[Storage, Node]:
@@ -51,7 +60,8 @@ def hazards(decision: Decision) -> dict[Storage, Node]:
     found: dict[Storage, Node] = {}
     stored = {c.node for c in decision.edge.values() if c.writes}
     for root, mutations in _mutations(decision).items():
-        for i, mutation in enumerate(sorted(mutations, key=lambda m: m.time)):
+        first = int(_is_born_by_a_write(decision, root))
+        for i, mutation in enumerate(sorted(mutations, key=lambda m: m.time), first):
             # A kernel of its own is registered before the earlier readers of what it writes are put
             # into memory: one that its other operands were made from is computed again, afterwards.
             # A list is computed and stored in one kernel, without that either.
@@ -59,6 +69,25 @@ def hazards(decision: Decision) -> dict[Storage, Node]:
             if may_be_late and not mutation.is_ready and _reads_elsewhere(decision, root, mutation, stored):
                 found.setdefault(root, mutation.node)
     return found
+
+
+def _is_born_by_a_write(decision: Decision, root: Storage) -> bool:
+    """Return whether a buffer begins as a copy that is written: the next write into it is the second one.
+
+    So does what a refused wrapper makes, and what Inductor lowers functional operators to whose in-place
+    form it lowers.
+    """
+    node, maker = root.node, decision.model.made_by.get(root)
+    if not is_operator(node.target):
+        return maker is not None
+    name = schema_of(node.target).name
+    if name in scatter.VIEWS:
+        is_explicit = decision.model.addressing.has_names or (
+            maker is not None and maker.index in decision.early
+        )
+        return is_explicit or name not in scatter.COMPUTED
+    form = in_place_form(node.target)
+    return name in scatter.INDEX_PUT or (form is not None and _torch.is_lowered(form))
 
 
 def _is_list(node: Node) -> bool:
@@ -72,55 +101,124 @@ def _mutations(decision: Decision) -> dict[Storage, list[Mutation]]:
             root = decision.root(candidate.operand.storage)
             is_lowered = is_stored_by_inductor(candidate)
             is_ready = candidate.kind in (Kind.AUTO_V1, Kind.AUTO_V2, Kind.TRITON)
-            mutation = Mutation(candidate.time, candidate.node, candidate.writes, is_lowered, is_ready)
-            found.setdefault(root, []).append(mutation)
+            what = candidate.time, candidate.node, candidate.writes
+            is_positional = candidate.kind is Kind.SCATTER
+            found.setdefault(root, []).append(Mutation(*what, is_lowered, is_ready, is_positional))
     for storage, writes in decision.model.writes.items():
         for write in writes:
             if write.node not in decision.erased:
-                copy = Mutation(write.time, write.node, (write.place.region,), True, False)
+                copy = Mutation(write.time, write.node, (write.place.region,), True, False, True)
                 found.setdefault(storage, []).append(copy)
     return found
 
 
 def _reads_elsewhere(decision: Decision, root: Storage, mutation: Mutation, stored: set[Node]) -> bool:
-    """Return whether what is stored was computed from the bytes that it is written over.
+    """Return whether what is stored was computed from other bytes of the buffer than those it replaces.
 
     For a store that Inductor lowers, the same elements, read elementwise, do no harm. Elements are counted
     row by row: values may be regrouped in between. No operator on the way makes fewer elements of more, so
     where as many are stored as were read, each was made of the one in its place.
     """
     model = decision.model
-    for reader, elementwise in _computed_from(mutation.node, stored):
-        for read in model.reads_by.get(reader, ()):
-            if read.is_exit or decision.root(read.place.storage) is not root:
-                continue
-            for region in mutation.written:
+    for region in mutation.written:
+        start = region if mutation.is_positional else None
+        for reader, own in _computed_from(mutation.node, start, stored):
+            for read in model.reads_by.get(reader, ()):
+                if read.is_exit or decision.root(read.place.storage) is not root:
+                    continue
                 if model.geometry.overlap(read.place.region, region) is False:
                     continue
-                same = elementwise and model.geometry.same_in_order(read.place.region, region)
-                if not (mutation.is_lowered and same):
+                if own is None or not model.geometry.same_in_order(read.place.region, own):
                     return True
     return False
 
 
-def _computed_from(node: Node, stored: set[Node]) -> Iterator[tuple[Node, bool]]:
-    """Yield the nodes that are fused into what ``node`` stores, and whether elementwise all the way.
+def _computed_from(
+    node: Node, start: Region | None, stored: set[Node]
+) -> Iterator[tuple[Node, Region | None]]:
+    """Yield the nodes that are fused into what ``node`` stores, and where their elements are stored.
 
     Nodes in ``stored`` are written in place: what they made is in memory.
+
+    Args:
+        node: what stores.
+        start: the bytes that it stores its operand in, ``None`` where it chooses an element's place itself.
+        stored: nodes whose results are in memory.
+
+    Returns:
+        Pairs of a node and the bytes that its elements are stored in, in order; ``None`` where an element
+        may be used for others than the one in its place.
     """
-    pending = [(n, True) for n in node.all_input_nodes]
-    seen: dict[Node, bool] = {}
+    pending = [(n, start) for n in node.all_input_nodes]
+    seen: dict[Node, Region | None] = {}
     while pending:
-        current, elementwise = pending.pop()
+        current, own = pending.pop()
+        if current.target is operator.getitem:
+            pending.append((current.all_input_nodes[0], own))
+            continue
         if current in stored or current.op != "call_function" or not is_operator(current.target):
             continue
         schema = schema_of(current.target)
         if not schema.name.startswith(("aten::", "prims::")):
             continue  # a kernel of its own: its result is in memory before the write begins
-        pointwise = torch.Tag.pointwise in current.target.tags  # type: ignore[union-attr]
-        elementwise = elementwise and (pointwise or schema.name in REGROUPING)
-        if current in seen and (elementwise or not seen[current]):
+        if _is_total(current):
             continue
-        seen[current] = elementwise
-        pending.extend((n, elementwise) for n in current.all_input_nodes)
+        own = _before(current, own)
+        if current in seen and (seen[current] is None or seen[current] == own):
+            continue
+        seen[current] = own = own if current not in seen else None
+        pending.extend((n, own) for n in current.all_input_nodes)
     yield from seen.items()
+
+
+def _is_total(node: Node) -> bool:
+    """Return whether a node reduces many elements to one: a loop that has read all before any is stored.
+
+    Of several, each is stored where the loop goes on.
+    """
+    result, values = node.meta.get("val"), [n.meta.get("val") for n in node.all_input_nodes]
+    if not isinstance(result, torch.Tensor) or result.numel() != 1:
+        return False
+    sizes = [value.numel() for value in values if isinstance(value, torch.Tensor)]
+    return all(isinstance(n, int) for n in sizes) and max(sizes, default=0) >= REDUCED
+
+
+def _before(node: Node, own: Region | None) -> Region | None:
+    """Return where the elements of a node's operands are stored, given where its own are."""
+    op: Any = node.target
+    name = schema_of(op).name
+    if own is not None and name in REGROUPING:
+        return _grouped(own, Region.of(node.all_input_nodes[0].meta["val"]).sizes)
+    if own is None or torch.Tag.pointwise in op.tags or name in _IN_ORDER:
+        return own
+    dims = _order(node, len(own.sizes))
+    if dims is None or own.sizes != Region.of(node.meta["val"]).sizes:
+        return None
+    places = sorted(range(len(dims)), key=dims.__getitem__)
+    return own._replace(
+        sizes=tuple(own.sizes[i] for i in places), strides=tuple(own.strides[i] for i in places)
+    )
+
+
+def _grouped(own: Region, sizes: tuple[Size, ...]) -> Region:
+    """Return the same elements in the same order in other sizes, where they are one interval of bytes."""
+    if len(own.in_order) > 1 or not own.static or not all(isinstance(n, int) for n in sizes):
+        return own
+    strides = [own.itemsize * math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
+    return own._replace(sizes=sizes, strides=tuple(strides))
+
+
+def _order(node: Node, rank: int) -> list[int] | None:
+    """Return which dimension of its operand each dimension of a permuted value is; ``None`` for others."""
+    name = schema_of(node.target).name
+    if name == "aten::permute":
+        dims: Any = argument(node, "dims")
+        return [d % rank for d in dims] if len(dims) == rank else None
+    if name == "aten::transpose":
+        order, pair = list(range(rank)), [argument(node, f"dim{i}") for i in (0, 1)]
+        if not all(isinstance(d, int) and -rank <= d < rank for d in pair):
+            return None
+        one, two = pair
+        order[one], order[two] = order[two], order[one]
+        return order
+    return None

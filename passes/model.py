@@ -26,6 +26,7 @@ from . import (
     effects,
     hidden_alias,
     hop,
+    inputs,
     kinds,
     subgraph_call,
     wellformed,
@@ -38,7 +39,7 @@ from .options import DEFAULT, Options
 from .pending import Shelves
 from .place import END, Place, Read, Storage, Value, Write, collect, followed, mapped, places, reads_alike
 from .reason import Reason
-from .region import Geometry, Region, as_size
+from .region import Geometry, Region
 from .scatter import check_reach, is_absolute
 from .schema import OpSchema, argument, has_tensor, is_lowered_view, is_operator, schema_of, tensors
 from .setting import Setting
@@ -94,7 +95,8 @@ class Model:
         self.layouts: dict[Node, list[Any]] = {}  # all that were looked at, the one in ``relaid`` the last
         self.addressing: Addressing = Addressing(self.order, self.calls.strides.untold_in(graph))
         self.setting: Setting = setting.leaving(self.addressing.lying)
-        self._by_key: dict[int | str, Storage] = {}
+        self.given: dict[int | str, Storage] = {}  # storages of inputs, by what two of the same bytes share
+        self.held_inside: frozenset[int | None] = attribute.held_inside(graph)
         self._visitors: dict[int, Callable[[Model, Node], None]] = {}
         self.fake_mode: Any = _torch.fake_mode_of(t for n in graph.nodes for t in tensors(n.meta.get("val")))
         self.geometry: Geometry = Geometry(getattr(self.fake_mode, "shape_env", None))
@@ -194,7 +196,7 @@ class Model:
                 visit = self._visitors[key] = _visitor(node)
             visit(self, node)
         elif op in ("placeholder", "get_attr"):
-            self._visit_input(node)
+            inputs.visit(self, node)
         elif op == "output":
             self._visit_output(node)
         else:
@@ -210,30 +212,6 @@ class Model:
             return
         elif not subgraph_call.visit(self, node):
             self._visit_unknown(node)
-
-    def _visit_input(self, node: Node) -> None:
-        val = node.meta.get("val")
-        if node.op == "get_attr" and val is None:
-            val = attribute.value(node)
-            if not isinstance(val, torch.Tensor):
-                return
-        elif "val" not in node.meta:
-            raise wellformed.no_value(node)
-        keys = attribute.keys(node) if node.op == "get_attr" else []
-
-        def one(tensor: torch.Tensor) -> Place:
-            mine = [k for k in (_torch.storage_key(tensor), *keys) if k is not None]
-            storage = next((self._by_key[k] for k in mine if k in self._by_key), None)
-            if storage is None:
-                storage = self.new_storage(node, is_input=True)
-                if mine:
-                    self.whole[storage] = Region.flat(as_size(tensor.untyped_storage().nbytes()))
-            elif keys and self.whole[storage] != Region.flat(as_size(tensor.untyped_storage().nbytes())):
-                storage.close(Reason.UNKNOWN_OP, node)  # its fake value does not say which bytes these are
-            self._by_key.update(dict.fromkeys(mine, storage))
-            return self.at(storage, tensor)
-
-        self.values[node] = mapped(one, val)
 
     def _visit_output(self, node: Node) -> None:
         for leaf, place in self.operands(node.args):

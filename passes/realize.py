@@ -27,7 +27,7 @@ from .schema import argument, is_operator, schema_of
 aten: Any = torch.ops.aten
 
 # A reduction of so many elements into one is a loop that ends in memory.
-_REDUCED = 64
+REDUCED = 64
 
 
 def realize(graph: Graph) -> int:
@@ -155,7 +155,7 @@ def _is_computed_where_used(node: Node, stored: dict[Node, bool]) -> bool:
     is_pointwise = torch.Tag.pointwise in node.target.tags  # type: ignore[union-attr]
     if is_pointwise or not all(isinstance(s, int) for s in [val.numel(), *sizes]):
         return True
-    return max(sizes, default=0) < _REDUCED * val.numel()
+    return max(sizes, default=0) < REDUCED * val.numel()
 
 
 def _store(emitter: Emitter, node: Node) -> None:

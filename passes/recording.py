@@ -50,6 +50,8 @@ def add(
     place = model.place(operand)
     assert place is not None
     storage, obstacle = result
+    if hole is not None and model.geometry.self_overlapping(place.region):
+        hole, write_only = None, False  # elements beside it are the same bytes
     is_whole = write_only and hole is None
     if not is_whole:
         # Only a result that could take its operand's place has coordinates to look for its bytes in.

@@ -103,7 +103,7 @@ def _retell_one(node: Node, new: dict[Node, Any], fake_mode: Any) -> None:
                 args, kwargs = map_arg((node.args, node.kwargs), told)
                 value = _torch.run_fake(fake_mode, node.target, args, kwargs)
                 if is_operator(node.target) and schema_of(node.target).name in scatter.VIEWS:
-                    value = _laid_out_like(told(node.all_input_nodes[0]), fake_mode)
+                    value = _laid_out_like(told(node.all_input_nodes[0]), value, fake_mode)
     except Exception as error:  # a view that these strides do not allow, or a kernel without a fake form
         raise _Untellable from error
     if scatter.is_absolute(node) and not _is_inside(node, told):
@@ -149,11 +149,14 @@ def _as_made(node: Node, told: Callable[[Node], Any], fake_mode: Any) -> Any:
     return new[0] if isinstance(old, torch.Tensor) else new
 
 
-def _laid_out_like(operand: torch.Tensor, fake_mode: Any) -> Any:
+def _laid_out_like(operand: torch.Tensor, value: Any, fake_mode: Any) -> Any:
     """Return what a functional scatter makes of its operand: a tensor that begins where that does.
 
-    Run on fake tensors it begins at 0, by torch's decomposition of it or its cache of results.
+    Run on fake tensors it begins at 0, by torch's decomposition of it or its cache of results. So it does
+    where the operand is expanded.
     """
+    if scatter.is_expanded(operand):
+        return value
     ends = [(n - 1) * s for n, s in zip(operand.shape, operand.stride(), strict=True)]
     need = operand.storage_offset() + 1 + sum(ends) if operand.numel() else 0
     like = {"dtype": operand.dtype, "device": operand.device}

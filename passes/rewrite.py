@@ -247,12 +247,19 @@ class Rewriter:
             subgraph_call.carry_out(self.model.calls, candidates, self.operand, self.replace)
         elif self._is_in_place(candidates[0]):
             self._functional(node, candidates[0])
-        elif kind is Kind.SCATTER and self.model.addressing.has_names:
-            # A functional scatter takes its operand's offset into the storage, and that may be another
-            # one now; views that name bytes by their offset need to know where they are.
+        elif self._has_moving_offset(candidates[0]):
+            # Views that name bytes by their offset need to know where they are.
             copy = self.cloned(node, candidates[0], node.args[0], node.meta["val"])
             self._write_view(node, candidates[0], copy)
             self.replace(node, copy)
+
+    def _has_moving_offset(self, candidate: Candidate) -> bool:
+        """Return whether a functional scatter begins where its operand does, which may be elsewhere now.
+
+        Of an expanded one torch makes a tensor of its own, with all elements.
+        """
+        is_named = candidate.kind is Kind.SCATTER and self.model.addressing.has_names
+        return is_named and not scatter.is_expanded(candidate.operand.value)
 
     def _is_in_place(self, candidate: Candidate) -> bool:
         """Return whether a candidate writes into what it is given: its operand, or a clone made early."""

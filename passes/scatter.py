@@ -11,7 +11,7 @@ from torch.fx import Node
 from . import _torch
 from .errors import GraphError
 from .place import Place
-from .region import Region, Size
+from .region import Region, Size, as_size
 from .schema import argument, schema_of
 from .wellformed import at
 from .wrapper import number
@@ -28,6 +28,9 @@ VIEWS = {
 }
 
 
+# Inductor computes these element by element; the others it lowers to a copy of the operand and a store.
+COMPUTED = frozenset({"aten::slice_scatter", "aten::select_scatter"})
+
 _ABSOLUTE = (
     torch.ops.aten.as_strided.default,
     torch.ops.prims.as_strided.default,
@@ -38,6 +41,12 @@ _ABSOLUTE = (
 def view_of(node: Node) -> Any:
     """Return the view operator that a scatter writes through."""
     return VIEWS[schema_of(node.target).name]
+
+
+def is_expanded(value: torch.Tensor) -> bool:
+    """Return whether elements of a tensor are the same by a stride of 0."""
+    pairs = zip(map(as_size, value.size()), map(as_size, value.stride()), strict=True)
+    return any(n != 1 and s == 0 for n, s in pairs)
 
 
 def absolute() -> tuple[Any, ...]:

@@ -185,9 +185,9 @@ class _Walk:
         declared = declaration_of(node.target)
         written = (*schema.mutable, *(declared.writes if declared else ()))
         if schema.hides_accesses or any(
-            isinstance(o, int) for n in written for o in self._of(given.get(str(n)))
+            isinstance(o, int) or o[0].op == "get_attr" for n in written for o in self._of(given.get(str(n)))
         ):
-            raise _NotUnderstoodError  # it writes an operand
+            raise _NotUnderstoodError  # it writes an operand, or what its module keeps
         if not schema.meta_only:
             # A functional copy reads its source; of the other operand it takes the shape.
             self._read_all(node, without={"self"} if schema.name == "aten::copy" else set())

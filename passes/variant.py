@@ -41,6 +41,15 @@ _RENAMED = {
 }
 
 
+# Inductor writes the tensor of chances into its program as if it were a number (torch 2.11 to 2.15).
+_MISLOWERED = frozenset({"aten::bernoulli_.Tensor"})
+
+
+def is_mislowered(form: Any) -> bool:
+    """Return whether Inductor cannot compile an in-place form although it has a lowering."""
+    return form.name() in _MISLOWERED
+
+
 @functools.cache
 def in_place_form(op: Any) -> Any:
     """Return the in-place overload of a functional operator that is worth using, or ``None``."""

@@ -66,8 +66,10 @@ def auto_v2(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None
     views = wrapper.base_views(node)
     on_copies = _OnCopies(rewriter, node, candidates, views) if rewriter.decision.staged else None
     made_of: dict[str, list[Any]] = {}
+    lying: dict[str, Any] = {}
     for view in views:
         made = None if view.base is None else _based(rewriter, node, bases, view, moved)
+        lying[view.label] = made
         made_of.setdefault(view.name, []).append(on_copies.given(view, made) if on_copies else made)
     for name in schema_of(op).names:
         mine = made_of.get(name, [])
@@ -83,8 +85,9 @@ def auto_v2(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None
     if on_copies is not None:
         on_copies.put_back()
     first = wrapper.first_result(node)
-    written = {**_handed_back(op, by_name), **{first + i: base for i, base in enumerate(bases)}}
-    _results(rewriter, node, call, written, first)
+    # What the operator hands back is the view, also where it worked on a copy that was put back.
+    handed = _handed_back(op, {**by_name, **lying})
+    _results(rewriter, node, call, {**handed, **{first + i: base for i, base in enumerate(bases)}}, first)
 
 
 class _OnCopies:

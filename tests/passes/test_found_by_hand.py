@@ -67,6 +67,10 @@ def operators() -> Iterator[Any]:
     library.define("both(Tensor(a) x, Tensor(b) y) -> (Tensor(a), Tensor(b))")
     for key in ("CompositeExplicitAutograd", "Meta"):
         library.impl("both", lambda x, y: (x.view(x.shape), y.view(y.shape)), key)
+    tag = torch.Tag.inplace
+    library.define("adds_(Tensor(a!) self, Tensor y) -> Tensor(a!)", tags=(tag,))
+    library.impl("adds_", lambda self, y: self.fill_(1).add_(y.sum()), "CompositeExplicitAutograd")
+    torch.library.register_fake("reinplace_by_hand::adds_", lambda self, y: self, lib=library)
     yield torch.ops.reinplace_by_hand
     library._destroy()
 
@@ -290,3 +294,92 @@ def test_a_slice_may_count_from_the_end(is_negative: bool, start: int) -> None:
     seen = s.call(aten.mul.Tensor, s.call(aten.slice.Tensor, doubled, 0, start, start + 2), 3.0)
     report = s.held(s.b.item(call, 1), seen, order="keep")
     assert ("reinplace_adversary::bump.x" in report.reinplaced) is (start == 0)
+
+
+# -- expanded operands of scatters -----------------------------------------------------------------
+
+
+def spread(s: Start, value: Node, is_expanded: bool) -> Node:
+    """Return three rows of a value: the same one each time, or copies of it."""
+    row = s.call(aten.unsqueeze.default, value, 0)
+    if is_expanded:
+        return s.call(aten.expand.default, row, [3, 6])
+    return s.call(aten.cat.default, [row] * 3)
+
+
+def scattered(s: Start, rows: Node, count: int) -> Node:
+    """Put sevens into the first rows; the value is what torch says, and makes."""
+    source = s.call(aten.full.default, [count, 6], 7.0)
+    with s.b.fake_mode:
+        value = aten.slice_scatter.default(rows.meta["val"], source.meta["val"], 0, 0, count)
+    return s.b.called(aten.slice_scatter.default, (rows, source, 0, 0, count), value)
+
+
+@pytest.mark.parametrize("is_expanded", [True, False])
+def test_elements_beside_those_that_are_scattered_may_be_the_same_bytes(is_expanded: bool) -> None:
+    s = Start()
+    doubled = s.doubled(s.x)
+    rows = spread(s, doubled, is_expanded)
+    new = s.put(doubled)
+    report = s.held(new, scattered(s, rows, 1), order="keep")
+    assert (PUT in report.reinplaced) is not is_expanded
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("is_expanded", [True, False])
+def test_a_scatter_of_what_is_expanded_makes_all_elements(is_expanded: bool, count: int) -> None:
+    """Also where offsets name bytes, and other scatters are copied to begin where they should."""
+    s = Start()
+    rows = spread(s, s.x, is_expanded)
+    named = s.call(aten.as_strided.default, s.doubled(s.x), [2], [1], 1)
+    report = s.held(scattered(s, rows, count), named)
+    assert report.clones == (["aten::slice_scatter.self"] if is_expanded else [])
+
+
+@pytest.mark.parametrize("name", ["mix", "overwrite"])
+def test_what_is_made_of_an_expanded_value_that_is_told_anew_is_dense(name: str) -> None:
+    s = Start()
+    x, y = s.b.placeholder(torch.rand(6, 6).t()), s.b.placeholder(torch.rand(6, 6))
+    lying = s.call(aten.copysign.Tensor, x, y)
+    made = scattered(s, spread(s, s.call(aten.select.int, lying, 0, 1), True), 1)
+    argument = {"out" if name == "overwrite" else "x": made}
+    source = s.call(aten.full.default, [3, 6], 5.0)
+    written = s.b.v1(adversary.operator(name), **argument, other=source)[-1]
+    s.held(written, made)
+
+
+# -- what else was not looked at -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["written", "returned"])
+def test_what_an_operator_hands_back_is_the_view_and_no_copy_of_it(operators: Any, how: str) -> None:
+    """It reads beside what it writes, and works on a copy of that, which is put back."""
+    s = Start(64)
+    base = s.doubled(s.x)
+    seen = s.call(aten.slice.Tensor, base, 0, 1, 60)
+    part = s.call(aten.slice.Tensor, base, 0, 0, 2)
+    handed, new = s.b.v2(operators.adds_.default, {"self": (base, part)}, y=seen)
+    if how == "returned":
+        report = s.held(new, handed)
+    else:
+        report = s.held(s.call(aten.slice_scatter.default, new, s.put(handed), 0, 0, 2))
+    assert report.clone_bytes == 8  # the part, not the base
+
+
+@pytest.mark.parametrize("is_same", [True, False])
+def test_a_subgraph_may_have_the_very_tensor_that_is_written(is_same: bool) -> None:
+    values = arange(6)
+    s = Start()
+    buffer = s.b.buffer(values)
+    new = s.put(buffer)
+    inner = GraphBuilder(s.b.fake_mode)
+    own, given = inner.buffer(values if is_same else arange(6)), inner.operand(s.new.meta["val"])
+    total = inner.call(aten.add.Tensor, inner.call(aten.sum.default, own), given)
+    result = s.called(inner, total, s.new)
+    s.call(aten.copy_.default, buffer, new)
+    gm = s.b.finished([result])
+    (expected,) = gm(*s.b.inputs)
+    values.copy_(arange(6))
+    report = reinplace(gm)
+    assert torch.equal(gm(*s.b.inputs)[0], expected)
+    assert (PUT in report.reinplaced) is not is_same
