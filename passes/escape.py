@@ -25,8 +25,7 @@ class Escapes:
         self._leaves: dict[Storage, dict[Storage, dict[Node, Place]]] = {}
         copied = {s.operand for s in decision.snapshots if any(r.op == "output" for r in s.readers)}
         for node, place in decision.model.outputs:
-            is_empty = decision.model.geometry.axes(place.region).empty  # what has no bytes shares none
-            if node not in returned and node not in copied and not is_empty:
+            if node not in returned and node not in copied:
                 per_root = self._leaves.setdefault(decision.root(place.storage), {})
                 per_root.setdefault(place.storage, {})[node] = place
         self._prices: dict[int, int] | None = None

@@ -10,6 +10,7 @@ from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import map_arg
 
 from . import _torch
+from .scatter import is_expanded
 
 aten: Any = torch.ops.aten
 
@@ -77,7 +78,7 @@ class GraphBuilder:
         given, named = map_arg((args, kwargs), lambda n: n.meta["val"])
         with self.fake_mode:
             value = target(*given, **named)
-            if str(target).split(".")[1:2] in _SCATTERS:
+            if str(target).split(".")[1:2] in _SCATTERS and not is_expanded(given[0]):
                 value = _same_layout(given[0])
         node = self.graph.call_function(target, args, kwargs)
         node.meta["val"] = value

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.fx import Graph, Node
 
-from . import drift, hidden_alias, hop
+from . import drift, hidden_alias, hop, scatter
 from .addressing import goes_by_beginning
 from .candidate import Candidate, Kind
 from .place import Place
@@ -32,14 +32,17 @@ def names_offsets(graph: Graph) -> bool:
     return any(goes_by_beginning(node) for one in graphs(graph) for node in one.nodes)
 
 
-def are_hidden(graph: Graph) -> bool:
+def are_hidden(graph: Graph, *, lowered: bool = False) -> bool:
     """Return whether offsets name bytes of what may begin elsewhere than a graph says.
 
     What is moved to the device where it is remains where it is, and the graph says that it is a copy; what is
-    made of a slice begins where that does. Then offsets, in a graph or in one that it calls, name other bytes
-    than they say, and no copy may be another.
+    made of a slice begins where that does, and so does a view scatter, but not inside Inductor, which makes
+    memory for it. Then offsets, in a graph or in one that it calls, name other bytes than they say, and no
+    copy may be another.
     """
     called = list(graphs(graph))
+    if not lowered and any(map(scatter.displaced, called)):
+        return names_offsets(graph)
     pairs = itertools.product(called, hidden_alias.OPERATORS)
     handing = (n for one, target in pairs for n in one.find_nodes(op="call_function", target=target))
     if any(map(is_mistold, handing)):

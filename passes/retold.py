@@ -63,21 +63,24 @@ def _retell(graph: Graph) -> dict[Node, Any]:
     """Correct the values of a graph, all or none; returns what they were."""
     targets = {id(n.target): n.target for n in graph.nodes}  # to hash an operator takes torch a microsecond
     ruled = {key for key, target in targets.items() if has_rule(target)}
-    if not ruled:
+    is_named = not targets.keys().isdisjoint(map(id, scatter.absolute()))
+    if not ruled and not is_named:
         return {}
     try:
         mistold = {n for n in graph.nodes if id(n.target) in ruled and is_mistold(n)}
+        # Nobody but offsets asks where a value begins.
+        displaced = scatter.displaced(graph) if is_named else frozenset()
     except (TypeError, AttributeError, IndexError, KeyError):
         return {}  # arguments that do not fit: the analysis says which
-    values = (t for n in mistold for t in tensors(n.meta.get("val")))
-    fake_mode = _torch.fake_mode_of(values) if mistold else None
+    first = mistold | displaced
+    fake_mode = _torch.fake_mode_of(t for n in first for t in tensors(n.meta.get("val"))) if first else None
     if fake_mode is None:
         return {}
     new: dict[Node, Any] = {}
     try:
         for node in graph.nodes:
-            if node in mistold or not new.keys().isdisjoint(node.all_input_nodes):
-                _retell_one(node, new, fake_mode)
+            if node in first or not new.keys().isdisjoint(node.all_input_nodes):
+                _retell_one(node, new, fake_mode, is_displaced=node in displaced)
     except _Untellable:
         return {}
     before = {node: node.meta.get("val") for node in new}
@@ -86,7 +89,7 @@ def _retell(graph: Graph) -> dict[Node, Any]:
     return before
 
 
-def _retell_one(node: Node, new: dict[Node, Any], fake_mode: Any) -> None:
+def _retell_one(node: Node, new: dict[Node, Any], fake_mode: Any, *, is_displaced: bool) -> None:
     if node.op == "output" or node.target is torch.ops.aten.copy_.default:
         return  # a copy into an input has that input's value
 
@@ -99,7 +102,7 @@ def _retell_one(node: Node, new: dict[Node, Any], fake_mode: Any) -> None:
     try:
         with _torch.expecting_refusal():
             value = _as_made(node, told, fake_mode) if has_rule(node.target) else None
-            if value is None and is_given_others:
+            if value is None and (is_given_others or is_displaced):
                 args, kwargs = map_arg((node.args, node.kwargs), told)
                 value = _torch.run_fake(fake_mode, node.target, args, kwargs)
                 if is_operator(node.target) and schema_of(node.target).name in scatter.VIEWS:

@@ -6,7 +6,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.fx import Node
+from torch.fx import Graph, Node
 
 from . import _torch
 from .errors import GraphError
@@ -47,6 +47,24 @@ def is_expanded(value: torch.Tensor) -> bool:
     """Return whether elements of a tensor are the same by a stride of 0."""
     pairs = zip(map(as_size, value.size()), map(as_size, value.stride()), strict=True)
     return any(n != 1 and s == 0 for n, s in pairs)
+
+
+def displaced(graph: Graph) -> frozenset[Node]:
+    """Return the view scatters that begin where their operands do, and whose fake values say something else.
+
+    Torch's kernels copy the storage as it is; fake tensors come from a decomposition, or from a cache.
+    """
+    targets = (getattr(torch.ops.aten, name.removeprefix("aten::")).default for name in VIEWS)
+    found = (n for t in targets for n in graph.find_nodes(op="call_function", target=t, sort=False))
+    return frozenset(filter(_is_displaced, found))
+
+
+def _is_displaced(node: Node) -> bool:
+    operand, result = node.args[0] if node.args else None, node.meta.get("val")
+    value = operand.meta.get("val") if isinstance(operand, Node) else None
+    if not isinstance(value, torch.Tensor) or not isinstance(result, torch.Tensor) or is_expanded(value):
+        return False
+    return bool(as_size(value.storage_offset()) != as_size(result.storage_offset()))
 
 
 def absolute() -> tuple[Any, ...]:

@@ -31,11 +31,13 @@ _NOT_WRITING = frozenset({"prims::as_strided"})
 _RETURNS_OPERAND = frozenset({"_c10d_functional::wait_tensor", "aten::lift"})
 
 # Receives write into the tensors that they are given, and hand them on: their schemas say neither. Copies
-# by strides read bytes of the storage that their operand need not show, and name them by an offset.
+# by strides read bytes of the storage that their operand need not show, and name them by an offset. Batch
+# norms that are no longer made write their running statistics.
 _REACHING = frozenset(
     {
         *("_c10d_functional::irecv", "_c10d_functional::batch_p2p_ops"),
         *("aten::as_strided_copy", "aten::_reshape_alias_copy"),
+        *("aten::native_batch_norm", "aten::cudnn_batch_norm", "aten::miopen_batch_norm"),
     }
 )
 

@@ -50,6 +50,14 @@ UNTOLD = frozenset(
         *("aten::log_sigmoid", "aten::log_sigmoid_forward", "aten::native_batch_norm"),
         *("aten::native_dropout_backward", "aten::normal", "aten::poisson", "aten::resize_as"),
         *("aten::rrelu", "aten::uniform", "aten::zero"),
+        *("aten::_native_batch_norm_legit", "aten::batch_norm_backward", "aten::glu_backward"),
+        *("aten::hardtanh_backward", "aten::huber_loss_backward", "aten::max_unpool2d"),
+        *("aten::max_unpool3d", "aten::mse_loss_backward", "aten::native_batch_norm_backward"),
+        *("aten::native_group_norm_backward", "aten::native_layer_norm_backward"),
+        *("aten::nll_loss2d_forward", "aten::pow.Scalar", "aten::reflection_pad2d_backward"),
+        *("aten::reflection_pad3d", "aten::reflection_pad3d_backward"),
+        *("aten::replication_pad2d_backward", "aten::replication_pad3d"),
+        *("aten::replication_pad3d_backward", "aten::smooth_l1_loss_backward"),
     }
 )
 

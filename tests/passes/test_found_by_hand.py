@@ -383,3 +383,16 @@ def test_a_subgraph_may_have_the_very_tensor_that_is_written(is_same: bool) -> N
     report = reinplace(gm)
     assert torch.equal(gm(*s.b.inputs)[0], expected)
     assert (PUT in report.reinplaced) is not is_same
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_what_has_no_elements_still_has_a_storage_to_share(count: int) -> None:
+    """Who is given it may look at what else is there."""
+    s = Start()
+    new = s.put(s.x)
+    s.call(aten.copy_.default, s.x, new)
+    gm = s.b.finished([s.call(aten.slice.Tensor, new, 0, 2, 2 + count)])
+    assert PUT in reinplace(gm).reinplaced
+    given = [t.clone() for t in s.b.inputs]
+    (part,) = gm(*given)
+    assert part.untyped_storage().data_ptr() != given[0].untyped_storage().data_ptr()
