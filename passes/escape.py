@@ -49,16 +49,25 @@ class Escapes:
             for storage in classes:
                 if storage is kept:
                     continue
+                # Of what has no elements a copy costs nothing, and nobody can tell it from the same bytes.
+                empty = dict.fromkeys(filter(self._is_empty, classes[storage]), 0)
+                leaves = {n: place for n, place in classes[storage].items() if n not in empty}
                 edge = self._cut(way, cheapest, storage)
-                node = self._cheaper_clone(classes[storage], edge)
-                if node is None:
+                node = self._cheaper_clone(leaves, edge)
+                if leaves and node is None:
                     cuts.add(edge.index)
-                else:
-                    mine[node] = self._decision.model.nbytes(classes[storage][node].region.once)
+                    continue
+                mine.update(empty)
+                if node is not None:
+                    mine[node] = self._decision.model.nbytes(leaves[node].region.once)
             if not cuts:
                 clones.update(mine)
             refusals.update({index: Refusal(Reason.ESCAPES, (output,)) for index in cuts})
         return clones, refusals
+
+    def _is_empty(self, node: Node) -> bool:
+        place = self._decision.model.place(node)
+        return place is not None and self._decision.model.geometry.axes(place.region).empty
 
     def _size(self, leaves: dict[Node, Place]) -> int:
         return max(self._decision.model.nbytes(place.region) for place in leaves.values())

@@ -96,7 +96,6 @@ class Model:
         self.addressing: Addressing = Addressing(self.order, self.calls.strides.untold_in(graph))
         self.setting: Setting = setting.leaving(self.addressing.lying)
         self.given: dict[int | str, Storage] = {}  # storages of inputs, by what two of the same bytes share
-        self.held_inside: frozenset[int | None] = attribute.held_inside(graph)
         self._visitors: dict[int, Callable[[Model, Node], None]] = {}
         self.fake_mode: Any = _torch.fake_mode_of(t for n in graph.nodes for t in tensors(n.meta.get("val")))
         self.geometry: Geometry = Geometry(getattr(self.fake_mode, "shape_env", None))
@@ -151,6 +150,11 @@ class Model:
         """Record that ``node`` reads ``place`` until ``time`` (its own time by default)."""
         until = self.order[node] if time is None else time
         self.reads[place.storage].append(Read(node, until, place, hole, into, is_exit, in_flight))
+
+    @functools.cached_property
+    def held_inside(self) -> frozenset[int | None]:
+        """The storages of tensors that called subgraphs take from modules of their own."""
+        return attribute.held_inside(self.graph)
 
     @functools.cached_property
     def reads_by(self) -> dict[Node, list[Read]]:

@@ -49,16 +49,14 @@ def add(
     """
     place = model.place(operand)
     assert place is not None
-    storage, obstacle = result
-    if hole is not None and model.geometry.self_overlapping(place.region):
-        hole, write_only = None, False  # elements beside it are the same bytes
+    (storage, obstacle), size = result, model.nbytes(place.region)
+    hole, write_only = _hole(model, place, hole, write_only)
     is_whole = write_only and hole is None
     if not is_whole:
         # Only a result that could take its operand's place has coordinates to look for its bytes in.
         hands_on = obstacle is None and (write_only or _hands_on(kind, node))
-        busy = until not in (None, model.order[node])
-        model.add_read(node, place, until, hole, storage if hands_on else None, in_flight=busy)
-    size = model.nbytes(place.region)
+        is_busy = until not in (None, model.order[node])
+        model.add_read(node, place, until, hole, storage if hands_on else None, in_flight=is_busy)
     candidate = Candidate(
         *(len(model.candidates), kind, node, model.order[node], slot, labels),
         *(operand, place, storage, writes, others),
@@ -72,6 +70,12 @@ def add(
     model.candidates.append(candidate)
     model.candidates_of[node].append(candidate)
     model.made_by[storage] = candidate
+
+
+def _hole(model: Model, place: Place, hole: Region | None, write_only: bool) -> tuple[Region | None, bool]:
+    """Return a hole if elements beside it are other bytes, and whether the operand is only written then."""
+    is_folded = hole is not None and model.geometry.self_overlapping(place.region)
+    return (None, False) if is_folded else (hole, write_only)
 
 
 def _hands_on(kind: Kind, node: Node) -> bool:

@@ -44,9 +44,14 @@ def nbytes(value: Any) -> int:
 
 
 def name_of(target: Any) -> str:
-    """Return an operator's name without overload, else the text of a target."""
+    """Return an operator's name without overload, else the text of a target.
+
+    Inductor's own passes also leave operators whose overload is chosen when they are called.
+    """
     name = getattr(target, "name", None)
-    return str(name()).partition(".")[0] if callable(name) else str(target)
+    if callable(name):
+        return str(name()).partition(".")[0]
+    return str(getattr(target, "_qualified_op_name", target))
 
 
 def op_of(node: Any) -> str:

@@ -177,6 +177,27 @@ def test_writes_that_inductor_would_misorder_or_convert(empty_cache: None, progr
     assert {o.reason for o in reports[0].outcomes if not o.reinplaced} == {Reason.LOWERING}
 
 
+def shifted_after_a_write_into_a_copy(x: torch.Tensor) -> torch.Tensor:
+    h = x.clone()
+    h[torch.tensor([3, 50])] = 1.0
+    h[1:] = h[:-1].clone()
+    return h
+
+
+def drawn_with_chances_of_their_own(x: torch.Tensor) -> torch.Tensor:
+    h = x * 2
+    h.bernoulli_(torch.sigmoid(x))
+    return h
+
+
+@pytest.mark.parametrize("program", [shifted_after_a_write_into_a_copy, drawn_with_chances_of_their_own])
+def test_what_was_compiled_wrongly_or_not_at_all(empty_cache: None, program: Any) -> None:
+    torch.manual_seed(0)
+    expected = program(arange(100, 3))
+    torch.manual_seed(0)
+    assert torch.equal(compiled([], program, arange(100, 3), fallback_random=True), expected)
+
+
 def test_writes_in_order_are_not_held_back(empty_cache: None) -> None:
     """The twin: a second write whose value was read elementwise, or from another buffer, stays in place."""
 

@@ -301,3 +301,26 @@ def test_on_random_graphs_the_judge_agrees_with_what_our_pass_says_of_itself() -
             different.append(seed)
     # What a pass replaced is found by order and by what it writes; adversarial graphs can mislead that.
     assert len(different) <= len(seeds) / 100, different
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_a_copy_whose_overload_is_chosen_when_it_is_called_is_one(is_kept: bool) -> None:
+    """Inductor's own pass writes a scatter by strides as such a copy, and a write into it."""
+
+    def program(x: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        y = x if is_kept else x * 2
+        return torch.as_strided_scatter(y, v, (2, 3), (3, 1), 6)
+
+    def copying(gm: torch.fx.GraphModule) -> None:
+        (node,) = gm.graph.find_nodes(op="call_function", target=aten.as_strided_scatter.default)
+        with gm.graph.inserting_before(node):
+            whole = gm.graph.call_function(aten.clone, node.args[:1]) if is_kept else node.args[0]
+            part = gm.graph.call_function(aten.as_strided.default, (whole, *node.args[2:]))
+            gm.graph.call_function(aten.copy_.default, (part, node.args[1]))
+        node.replace_all_uses_with(whole)
+        gm.graph.erase_node(node)
+
+    gm = make_fx(program, tracing_mode="fake")(torch.ones(10, 3), torch.ones(2, 3))
+    judgement = judged(gm, copying)
+    assert decided(judgement) == [("aten::as_strided_scatter.self", not is_kept)]
+    assert judgement.suspicious == ()
