@@ -148,13 +148,14 @@ def _reduced(x: torch.Tensor, group_size: int) -> torch.Tensor:
 
 
 def _gathered(x: torch.Tensor, group_size: int) -> torch.Tensor:
-    return torch.cat([_other(x, rank) for rank in range(group_size)])
+    return torch.cat([_other(x, rank) for rank in range(group_size)]).contiguous()
 
 
 def _scattered(x: torch.Tensor, group_size: int) -> torch.Tensor:
     """Return this rank's part, into which every other part goes too, so that no element is left unread."""
     parts = _reduced(x, group_size).unflatten(0, (group_size, -1))
-    return torch.stack([_other(part, 2 * i) for i, part in enumerate(parts)]).sum(0, dtype=x.dtype)
+    others = torch.stack([_other(part, 2 * i) for i, part in enumerate(parts)])
+    return others.sum(0, dtype=x.dtype).contiguous()
 
 
 _RESULTS: dict[str, _Make] = {

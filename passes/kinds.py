@@ -259,7 +259,8 @@ def _clone(model: Model, node: Node) -> bool:
     converts = node.kwargs.get("memory_format") not in (None, torch.preserve_format)
     was_alike = model.geometry.same_layout(Region.of(operand.meta["val"]), result.region)
     settled = relayout.settle(model, operand, node if was_alike or not converts else None, result)
-    if settled[1] is not None and not was_alike:
+    # What strides a view without elements has is not told, and a conversion makes those that are asked for.
+    if (settled[1] is not None and not was_alike) or (converts and 0 in result.region.sizes):
         return False
     model.values[node] = relayout.value(model, node, settled[0], result)
     add(model, Kind.CLONE, node, 0, (("aten::clone", "self"),), operand, settled, (), ())

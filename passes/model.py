@@ -286,13 +286,16 @@ class Model:
             owner.storage.close(Reason.LAYOUT, node)
         if self.lowered and not is_lowered_view(node, owner.storage.is_input):
             owner.storage.close(Reason.LOWERING, node)
-        if all(_torch.storage_key(t) == _torch.storage_key(owner.value) for t in tensors(val)):
+        is_unsure = schema.view_or_copy and operand in self.addressing.untold
+        shares = (_torch.storage_key(t) == _torch.storage_key(owner.value) for t in tensors(val))
+        if not is_unsure and all(shares):
             self.values[node] = mapped(lambda t: self.at(owner.storage, t), val)
-        elif schema.view_or_copy:
+        elif schema.view_or_copy and not is_unsure:
             self._visit_pure(node)
         else:
-            # The metadata is stale (a pass replaced an operand and kept the view's fake tensor): it
-            # shares the storage, but where is not known, so nothing may be written there.
+            # Whether it is a view depends on strides that are not told; or the metadata is stale (a pass
+            # replaced an operand and kept the view's fake tensor): where it lies is not known, so nothing
+            # may be written there.
             owner.storage.close(Reason.UNKNOWN_OP, node)
             region = self.whole.get(owner.storage, owner.region)
             self.values[node] = mapped(lambda t: Place(owner.storage, region, t), val)

@@ -59,7 +59,8 @@ def settle(
     storage, place = result.storage, model.place(operand)
     storage.relaid = item is None and node in model.relaid  # by what its operand is laid out like
     assert place is not None
-    if not _has_form(model, place, result) or _is_guess(model, operand, storage.node, item):
+    is_told = _has_form(model, place, result) and not _is_guess(model, operand, storage.node, item)
+    if not is_told or _is_turned_nothing(place, result):
         return storage, Reason.LAYOUT
     if model.geometry.self_overlapping(place.region):
         return storage, Reason.SELF_OVERLAP
@@ -93,6 +94,11 @@ def _has_form(model: Model, place: Place, result: Place) -> bool:
     if len(sizes) != len(wanted):
         return False
     return sizes == wanted or all(equal(a, b) for a, b in zip(sizes, wanted, strict=True))
+
+
+def _is_turned_nothing(place: Place, result: Place) -> bool:
+    """Return whether a result without elements has other strides, which a view of another dtype asks for."""
+    return 0 in result.region.sizes and place.region.strides != result.region.strides
 
 
 def _is_guess(model: Model, operand: Node, node: Node, item: int | None) -> bool:

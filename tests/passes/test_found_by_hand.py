@@ -396,3 +396,34 @@ def test_what_has_no_elements_still_has_a_storage_to_share(count: int) -> None:
     given = [t.clone() for t in s.b.inputs]
     (part,) = gm(*given)
     assert part.untyped_storage().data_ptr() != given[0].untyped_storage().data_ptr()
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_whether_a_copy_is_made_may_depend_on_strides_that_are_not_told(is_told: bool) -> None:
+    """What a broadcast makes is contiguous, whatever is told; then `contiguous` copies nothing."""
+    s = Start()
+    x = s.call(aten.neg.default, s.b.placeholder(arange(6, 4).t()))
+    if not is_told:
+        x = s.call(collective("wait_tensor"), s.call(collective("broadcast"), x, 0, "group"))
+    inner = GraphBuilder(s.b.fake_mode)
+    given, at, new = (inner.operand(n.meta["val"]) for n in (x, s.at, s.new))
+    dense = inner.call(aten.contiguous.default, inner.call(aten.alias.default, given))
+    written = inner.call(aten.index_put.default, dense, [at], new)
+    total = inner.call(aten.sum.default, given)
+    sub = s.b.subgraph(inner.finished([written, total]))
+    values = tuple(s.b.fresh(n.meta["val"]) for n in (written, total))
+    call = s.b.called(higher.invoke_subgraph, (sub, "id", x, s.at, s.new), values)
+    report = s.held(s.b.item(call, 0), s.b.item(call, 1), order="keep")
+    assert (PUT in report.reinplaced) is is_told
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_a_view_of_another_dtype_asks_for_strides_without_elements_too(count: int) -> None:
+    s = Start(16)
+    gaps = s.call(aten.as_strided.default, s.x, [count, 3], [6, 2], 0)
+    inner = GraphBuilder(s.b.fake_mode)
+    given = inner.operand(gaps.meta["val"])
+    given = inner.call(aten.view_as.default, given, given) if not count else given  # told to be contiguous
+    dense = inner.call(aten.clone.default, given, memory_format=torch.contiguous_format)
+    result = s.called(inner, dense, gaps)
+    s.held(s.call(aten.view.dtype, result, torch.int16))
