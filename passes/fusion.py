@@ -13,16 +13,17 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import torch
 from torch.fx import Node
 
-from . import _torch, scatter
-from .candidate import Kind
+from . import _torch, listed, scatter
+from .candidate import Candidate, Kind
 from .decision import Decision
-from .place import Storage
+from .model import Model
+from .place import Place, Storage
 from .realize import REDUCED
 from .region import Region, Size
 from .relayout import REGROUPING
@@ -43,6 +44,7 @@ class Mutation(NamedTuple):
         is_lowered: whether Inductor's own code stores them.
         is_ready: whether a kernel stores them, before which all is in memory.
         is_positional: whether Inductor's code stores element i of a value in element i of these bytes.
+        sources: what the value is computed from.
     """
 
     time: float
@@ -51,6 +53,7 @@ class Mutation(NamedTuple):
     is_lowered: bool
     is_ready: bool
     is_positional: bool
+    sources: tuple[Node, ...]
 
 
 def hazards(decision: Decision) -> dict[Storage, Node]:
@@ -98,18 +101,33 @@ def _mutations(decision: Decision) -> dict[Storage, list[Mutation]]:
     found: dict[Storage, list[Mutation]] = {}
     for candidate in decision.edge.values():
         if candidate.writes and candidate.index not in decision.moved:
-            root = decision.root(candidate.operand.storage)
-            is_lowered = is_stored_by_inductor(candidate)
-            is_ready = candidate.kind in (Kind.AUTO_V1, Kind.AUTO_V2, Kind.TRITON)
-            what = candidate.time, candidate.node, candidate.writes
-            is_positional = candidate.kind is Kind.SCATTER
-            found.setdefault(root, []).append(Mutation(*what, is_lowered, is_ready, is_positional))
+            found.setdefault(decision.root(candidate.operand.storage), []).append(_mutation(candidate))
     for storage, writes in decision.model.writes.items():
         for write in writes:
             if write.node not in decision.erased:
-                copy = Mutation(write.time, write.node, (write.place.region,), True, False, True)
+                copy = Mutation(
+                    write.time,
+                    write.node,
+                    (write.place.region,),
+                    True,
+                    False,
+                    True,
+                    tuple(write.node.all_input_nodes),
+                )
                 found.setdefault(storage, []).append(copy)
     return found
+
+
+def _mutation(candidate: Candidate) -> Mutation:
+    node, slot = candidate.node, candidate.slot
+    is_element = candidate.kind is Kind.IN_PLACE and listed.is_list(node) and isinstance(slot, int)
+    sources = listed.parts(node, slot) if is_element else node.all_input_nodes  # type: ignore[arg-type]
+    is_ready = candidate.kind in (Kind.AUTO_V1, Kind.AUTO_V2, Kind.TRITON)
+    return Mutation(
+        *(candidate.time, node, candidate.writes, is_stored_by_inductor(candidate), is_ready),
+        is_positional=candidate.kind is Kind.SCATTER or is_element,
+        sources=tuple(sources),
+    )
 
 
 def _reads_elsewhere(decision: Decision, root: Storage, mutation: Mutation, stored: set[Node]) -> bool:
@@ -122,53 +140,73 @@ def _reads_elsewhere(decision: Decision, root: Storage, mutation: Mutation, stor
     model = decision.model
     for region in mutation.written:
         start = region if mutation.is_positional else None
-        for reader, own in _computed_from(mutation.node, start, stored):
-            for read in model.reads_by.get(reader, ()):
-                if read.is_exit or decision.root(read.place.storage) is not root:
+        for reader, own in _computed_from(mutation.sources, start, stored):
+            for place in _read_by(model, reader):
+                if decision.root(place.storage) is not root:
                     continue
-                if model.geometry.overlap(read.place.region, region) is False:
+                if model.geometry.overlap(place.region, region) is False:
                     continue
-                if own is None or not model.geometry.same_in_order(read.place.region, own):
+                if own is None or not model.geometry.same_in_order(place.region, own):
                     return True
     return False
 
 
+def _read_by(model: Model, node: Node) -> list[Place]:
+    """Return what is read for a value: for an element of a list what it is made of."""
+    if listed.maker(node) is None:
+        return [read.place for read in model.reads_by.get(node, ()) if not read.is_exit]
+    return [place for n in listed.inputs_of(node) if (place := model.place(n)) is not None]
+
+
 def _computed_from(
-    node: Node, start: Region | None, stored: set[Node]
+    sources: Iterable[Node], start: Region | None, stored: set[Node]
 ) -> Iterator[tuple[Node, Region | None]]:
-    """Yield the nodes that are fused into what ``node`` stores, and where their elements are stored.
+    """Yield the nodes that are fused into what is stored, and where their elements are stored.
 
     Nodes in ``stored`` are written in place: what they made is in memory.
 
     Args:
-        node: what stores.
-        start: the bytes that it stores its operand in, ``None`` where it chooses an element's place itself.
+        sources: what is stored, or what it is computed from.
+        start: the bytes that it is stored in, ``None`` where an element's place is chosen otherwise.
         stored: nodes whose results are in memory.
 
     Returns:
         Pairs of a node and the bytes that its elements are stored in, in order; ``None`` where an element
         may be used for others than the one in its place.
     """
-    pending = [(n, start) for n in node.all_input_nodes]
+    pending = [(n, start) for n in sources]
     seen: dict[Node, Region | None] = {}
     while pending:
         current, own = pending.pop()
-        if current.target is operator.getitem:
+        is_element = listed.maker(current) is not None
+        if current.target is operator.getitem and not is_element:
             pending.append((current.all_input_nodes[0], own))
             continue
-        if current in stored or current.op != "call_function" or not is_operator(current.target):
+        if current in stored or listed.maker(current) in stored or not _is_computed(current):
             continue
-        schema = schema_of(current.target)
-        if not schema.name.startswith(("aten::", "prims::")):
-            continue  # a kernel of its own: its result is in memory before the write begins
-        if _is_total(current):
-            continue
-        own = _before(current, own)
+        own = own if is_element else _before(current, own)
         if current in seen and (seen[current] is None or seen[current] == own):
             continue
         seen[current] = own = own if current not in seen else None
-        pending.extend((n, own) for n in current.all_input_nodes)
+        inputs = listed.inputs_of(current) if is_element else current.all_input_nodes
+        pending.extend((n, own) for n in inputs)
     yield from seen.items()
+
+
+def _is_computed(node: Node) -> bool:
+    """Return whether a value may be computed while another one is stored, for all that is known of it.
+
+    A kernel of its own, and a loop that makes one number of many, are over before the store begins.
+    """
+    if listed.maker(node) is not None:
+        return True
+    if node.op != "call_function" or not is_operator(node.target) or _is_total(node):
+        return False
+    if not schema_of(node.target).view and (
+        _torch.is_fallback(node.target) or not _torch.is_lowered(node.target)
+    ):
+        return False
+    return schema_of(node.target).name.startswith(("aten::", "prims::"))
 
 
 def _is_total(node: Node) -> bool:

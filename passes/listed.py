@@ -33,6 +33,11 @@ def inputs_of(node: Node) -> Iterator[Node]:
     """Yield what an element is computed from: its own part of each list, and what all elements share."""
     made_by: Any = maker(node)
     index: Any = node.args[1]
+    yield from parts(made_by, index)
+
+
+def parts(made_by: Node, index: int) -> Iterator[Node]:
+    """Yield what an operator over lists computes one element from."""
     for value in (*made_by.args, *made_by.kwargs.values()):
         mine = value[index] if isinstance(value, list | tuple) else value  # all lists are as long
         if isinstance(mine, Node):

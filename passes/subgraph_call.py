@@ -145,6 +145,9 @@ def _add_reads(model: Model, call: hop.Call) -> None:
                     whole = region is None or number in body.sliced
                     found = None if whole else _translated(model, region, inner, place)
                     model.add_read(call.node, found or _storage(place, model))
+        for number in summary.stacked(call):
+            for _, place in model.operands(call.value(body.operands[number])):
+                model.add_read(call.node, _storage(place, model))
     for slot in call.slots:
         if slot in call.handed_on or not any(slot in body.operands for body in bodies):
             for _, place in model.operands(call.value(slot)):

@@ -62,6 +62,11 @@ class Summary:
         output = self.outputs[result]
         return frozenset(o for o in output.origins if isinstance(o, int)) if output else frozenset()
 
+    def stacked(self, call: hop.Call) -> frozenset[int]:
+        """Return the placeholders that a call copies: the subgraph hands them on, to be stacked."""
+        results = [i for i in range(len(self.outputs)) if call.is_stacked(i)]
+        return frozenset().union(*(self.operands_of(i) for i in results))
+
     def is_fresh(self, result: int) -> bool:
         """Return whether a result shares storage neither with an operand nor with another result."""
         output = self.outputs[result]
@@ -231,7 +236,7 @@ class _Walk:
             summary = self._known.of(body.module)
             if summary is None:
                 raise _NotUnderstoodError
-            for number in summary.reads:
+            for number in (*summary.reads, *summary.stacked(call)):
                 self._read(call.value(body.operands[number]))
             for number in summary.pinned:
                 self._pin(self._of(call.value(body.operands[number])))

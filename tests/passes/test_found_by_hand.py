@@ -427,3 +427,30 @@ def test_a_view_of_another_dtype_asks_for_strides_without_elements_too(count: in
     dense = inner.call(aten.clone.default, given, memory_format=torch.contiguous_format)
     result = s.called(inner, dense, gaps)
     s.held(s.call(aten.view.dtype, result, torch.int16))
+
+
+@pytest.mark.parametrize("op", ["lift", "alias", "neg"])
+@pytest.mark.parametrize("is_given", [True, False])
+def test_what_a_mapped_function_hands_on_is_read_to_be_stacked(is_given: bool, op: str) -> None:
+    s = Start()
+    doubled = s.doubled(s.x)
+    new = s.put(doubled)
+    inner = GraphBuilder(s.b.fake_mode)
+    with s.b.fake_mode:
+        row = doubled.meta["val"].select(0, 0)
+    body = inner.finished([inner.call(getattr(aten, op).default, inner.operand(row))])
+    given = doubled if is_given else s.doubled(s.x)
+    call = s.b.called(hop("map_impl"), (s.b.subgraph(body), [given], []), (s.b.fresh(doubled.meta["val"]),))
+    report = s.held(new, s.b.item(call, 0), order="keep")
+    assert (PUT in report.reinplaced) is not is_given
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_part_of_what_is_not_told_is_not_the_whole(is_told: bool) -> None:
+    """Which bytes are written is not known, and an operator that works row by row reads all of them."""
+    s = Start()
+    given = s.b.placeholder(arange(6, 4).t()), s.b.placeholder(arange(4, 6))
+    x = s.call(aten.mul.Tensor if is_told else aten.ldexp.Tensor, *given)
+    part = s.call(aten.slice.Tensor, x, 0, 0, 1)
+    report = s.held(s.b.v2(adversary.operator("rows"), {"x": (x, part)}, other=x)[-1])
+    assert report.clone_bytes == (24 if is_told else 96)

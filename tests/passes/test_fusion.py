@@ -166,3 +166,21 @@ def test_a_sum_of_all_elements_is_known_before_any_is_stored(over: str) -> None:
 
     report = decided(program, arange(40, 3), torch.tensor([3, 5]), arange(2, 3))
     assert (report.clones == []) is (over == "all")
+
+
+@pytest.mark.parametrize("others", ["numbers", "each other", "neighbours"])
+def test_elements_of_lists_are_made_of_their_own_parts(others: str) -> None:
+    """One after the other, as optimizers call them; only bytes that are written over must be their own."""
+
+    def program(x: Tensor, i: Tensor, v: Tensor) -> Tensor:
+        x[i] = v
+        torch._foreach_mul_([x[:6], x[6:]], 0.9)
+        if others == "numbers":
+            torch._foreach_add_([x[:6], x[6:]], [v.sum(), v.sum() + 1])
+        elif others == "each other":
+            torch._foreach_add_([x[:6], x[6:]], [x[6:].clone(), x[:6].clone()])
+        else:
+            torch._foreach_add_([x[1:7], x[7:]], [x[:6].clone(), x[6:11].clone()])
+        return x.sum()
+
+    assert (decided(program).clones == []) is (others != "neighbours")
