@@ -43,8 +43,8 @@ class Mutation(NamedTuple):
         written: the bytes.
         is_lowered: whether Inductor's own code stores them.
         is_ready: whether a kernel stores them, before which all is in memory.
-        is_positional: whether Inductor's code stores element i of a value in element i of these bytes.
-        sources: what the value is computed from.
+        sources: what is stored, or what it is computed from, each with whether its element i is stored in
+            element i of these bytes.
     """
 
     time: float
@@ -52,8 +52,7 @@ class Mutation(NamedTuple):
     written: tuple[Region, ...]
     is_lowered: bool
     is_ready: bool
-    is_positional: bool
-    sources: tuple[Node, ...]
+    sources: tuple[tuple[Node, bool], ...]
 
 
 def hazards(decision: Decision) -> dict[Storage, Node]:
@@ -105,29 +104,28 @@ def _mutations(decision: Decision) -> dict[Storage, list[Mutation]]:
     for storage, writes in decision.model.writes.items():
         for write in writes:
             if write.node not in decision.erased:
-                copy = Mutation(
-                    write.time,
-                    write.node,
-                    (write.place.region,),
-                    True,
-                    False,
-                    True,
-                    tuple(write.node.all_input_nodes),
-                )
+                sources = tuple((n, True) for n in write.node.all_input_nodes)
+                copy = Mutation(write.time, write.node, (write.place.region,), True, False, sources)
                 found.setdefault(storage, []).append(copy)
     return found
 
 
 def _mutation(candidate: Candidate) -> Mutation:
-    node, slot = candidate.node, candidate.slot
-    is_element = candidate.kind is Kind.IN_PLACE and listed.is_list(node) and isinstance(slot, int)
-    sources = listed.parts(node, slot) if is_element else node.all_input_nodes  # type: ignore[arg-type]
     is_ready = candidate.kind in (Kind.AUTO_V1, Kind.AUTO_V2, Kind.TRITON)
-    return Mutation(
-        *(candidate.time, node, candidate.writes, is_stored_by_inductor(candidate), is_ready),
-        is_positional=candidate.kind is Kind.SCATTER or is_element,
-        sources=tuple(sources),
-    )
+    what = candidate.time, candidate.node, candidate.writes
+    return Mutation(*what, is_stored_by_inductor(candidate), is_ready, tuple(_sources(candidate)))
+
+
+def _sources(candidate: Candidate) -> Iterator[tuple[Node, bool]]:
+    """Yield what a candidate's node stores or computes it from; all elements of a list are one kernel."""
+    node, slot = candidate.node, candidate.slot
+    if candidate.kind is Kind.IN_PLACE and listed.is_list(node) and isinstance(slot, int):
+        own = set(listed.parts(node, slot))
+        yield from ((n, True) for n in own)
+        others = {n for i in range(len(node.meta["val"])) if i != slot for n in listed.parts(node, i)}
+        yield from ((n, False) for n in others)
+    else:
+        yield from ((n, candidate.kind is Kind.SCATTER) for n in node.all_input_nodes)
 
 
 def _reads_elsewhere(decision: Decision, root: Storage, mutation: Mutation, stored: set[Node]) -> bool:
@@ -139,8 +137,8 @@ def _reads_elsewhere(decision: Decision, root: Storage, mutation: Mutation, stor
     """
     model = decision.model
     for region in mutation.written:
-        start = region if mutation.is_positional else None
-        for reader, own in _computed_from(mutation.sources, start, stored):
+        starts = [(node, region if is_own else None) for node, is_own in mutation.sources]
+        for reader, own in _computed_from(starts, stored):
             for place in _read_by(model, reader):
                 if decision.root(place.storage) is not root:
                     continue
@@ -159,22 +157,22 @@ def _read_by(model: Model, node: Node) -> list[Place]:
 
 
 def _computed_from(
-    sources: Iterable[Node], start: Region | None, stored: set[Node]
+    starts: Iterable[tuple[Node, Region | None]], stored: set[Node]
 ) -> Iterator[tuple[Node, Region | None]]:
     """Yield the nodes that are fused into what is stored, and where their elements are stored.
 
     Nodes in ``stored`` are written in place: what they made is in memory.
 
     Args:
-        sources: what is stored, or what it is computed from.
-        start: the bytes that it is stored in, ``None`` where an element's place is chosen otherwise.
+        starts: what is stored, or what it is computed from, with the bytes that its elements are stored in;
+            ``None`` where an element's place is chosen otherwise.
         stored: nodes whose results are in memory.
 
     Returns:
         Pairs of a node and the bytes that its elements are stored in, in order; ``None`` where an element
         may be used for others than the one in its place.
     """
-    pending = [(n, start) for n in sources]
+    pending = list(starts)
     seen: dict[Node, Region | None] = {}
     while pending:
         current, own = pending.pop()
