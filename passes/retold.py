@@ -106,7 +106,7 @@ def _retell_one(node: Node, new: dict[Node, Any], fake_mode: Any, *, is_displace
                 args, kwargs = map_arg((node.args, node.kwargs), told)
                 value = _torch.run_fake(fake_mode, node.target, args, kwargs)
                 if is_operator(node.target) and schema_of(node.target).name in scatter.VIEWS:
-                    value = _laid_out_like(told(node.all_input_nodes[0]), value, fake_mode)
+                    value = _laid_out_like(told(node.all_input_nodes[0]), fake_mode)
     except Exception as error:  # a view that these strides do not allow, or a kernel without a fake form
         raise _Untellable from error
     if scatter.is_absolute(node) and not _is_inside(node, told):
@@ -152,17 +152,18 @@ def _as_made(node: Node, told: Callable[[Node], Any], fake_mode: Any) -> Any:
     return new[0] if isinstance(old, torch.Tensor) else new
 
 
-def _laid_out_like(operand: torch.Tensor, value: Any, fake_mode: Any) -> Any:
+def _laid_out_like(operand: torch.Tensor, fake_mode: Any) -> Any:
     """Return what a functional scatter makes of its operand: a tensor that begins where that does.
 
-    Run on fake tensors it begins at 0, by torch's decomposition of it or its cache of results. So it does
-    where the operand is expanded.
+    Run on fake tensors it begins at 0, by torch's decomposition of it or its cache of results. Of what is
+    expanded it is a clone, with all elements; those of torch 2.11 say that it is expanded, too.
     """
+    like = {"dtype": operand.dtype, "device": operand.device}
     if scatter.is_expanded(operand):
-        return value
+        cloned = torch.empty_strided(operand.shape, operand.stride(), device="meta").clone()
+        return _torch.run_fake(fake_mode, _EMPTY, (operand.shape, cloned.stride()), like)
     ends = [(n - 1) * s for n, s in zip(operand.shape, operand.stride(), strict=True)]
     need = operand.storage_offset() + 1 + sum(ends) if operand.numel() else 0
-    like = {"dtype": operand.dtype, "device": operand.device}
     room = _torch.run_fake(fake_mode, _EMPTY, ((need,), (1,)), like)
     layout = operand.shape, operand.stride(), operand.storage_offset()
     return _torch.run_fake(fake_mode, torch.ops.aten.as_strided.default, (room, *layout), {})
