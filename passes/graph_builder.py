@@ -78,7 +78,7 @@ class GraphBuilder:
         given, named = map_arg((args, kwargs), lambda n: n.meta["val"])
         with self.fake_mode:
             value = target(*given, **named)
-            if str(target).split(".")[1:2] in _SCATTERS and not is_expanded(given[0]):
+            if str(target).split(".")[1:2] in _SCATTERS:
                 value = _same_layout(given[0])
         node = self.graph.call_function(target, args, kwargs)
         node.meta["val"] = value
@@ -144,8 +144,11 @@ class GraphBuilder:
 def _same_layout(tensor: torch.Tensor) -> torch.Tensor:
     """Return a fresh tensor with the strides and the offset that scatters really keep.
 
-    FakeTensor answers with offset 0 when a call is cached or decomposed; torch's own kernels do not.
+    FakeTensor answers with offset 0 when a call is cached or decomposed; torch's own kernels do not. Of what
+    is expanded they make a clone, with all elements.
     """
+    if is_expanded(tensor):
+        return torch.empty_like(tensor.clone())
     ends = [(n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True)]
     size = tensor.storage_offset() + 1 + sum(ends) if tensor.numel() else 0
     fresh = torch.empty(size, dtype=tensor.dtype, device=tensor.device)
