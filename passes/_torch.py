@@ -349,8 +349,14 @@ def is_fake(tensor: torch.Tensor) -> bool:
 
 
 def new_fake_mode() -> Any:
-    """Return a mode in which operators run on shapes alone."""
-    return private("torch._subclasses.fake_tensor", "FakeTensorMode")()
+    """Return a mode in which operators run on shapes alone, each time anew.
+
+    What torch answers from its cache begins at offset 0, and is no alias of the operand: such a mode would
+    say something else of the same call, depending on what was asked before.
+    """
+    mode = private("torch._subclasses.fake_tensor", "FakeTensorMode")()
+    mode.cache_enabled = False
+    return mode
 
 
 def is_fake_of(tensor: Any, fake_mode: Any) -> bool:

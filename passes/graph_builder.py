@@ -60,6 +60,11 @@ class GraphBuilder:
         with self.fake_mode:
             return _same_layout(like)
 
+    def copied(self, like: torch.Tensor) -> torch.Tensor:
+        """Return a new fake tensor with the strides of another one, at the beginning of a storage."""
+        with self.fake_mode:
+            return torch.empty_strided(like.shape, like.stride(), dtype=like.dtype, device=like.device)
+
     def subgraph(self, module: GraphModule) -> Node:
         """Add a subgraph to the module, and the node that names it."""
         name = f"subgraph{self._subgraphs}"

@@ -75,9 +75,13 @@ def _lying(pool: Pool, node: Node) -> Node:
 
 
 def _moved(pool: Pool, node: Node) -> Node:
-    if pool.draws.chance(50):
-        return pool.builder.call(aten.lift.default, node)
-    return pool.builder.call(prims.device_put.default, node, torch.device("cpu"))
+    kind = pool.draws.below(150)
+    if kind < 50:
+        return pool.builder.call(prims.device_put.default, node, torch.device("cpu"))
+    lifted = pool.builder.call(aten.lift.default, node)
+    if kind >= 100:
+        lifted.meta["val"] = pool.builder.copied(node.meta["val"])  # as from the cache of fake tensors
+    return lifted
 
 
 _KINDS: tuple[Callable[[Pool, Node], Node], ...] = (

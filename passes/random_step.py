@@ -53,6 +53,7 @@ class Steps:
             (3, self._collective),
             (5, self._function),
             (2, self._subgraph),
+            (5 if self.depth else 0, self._subgraph),
         )
         ticket = self.draws.below(sum(weight for weight, _ in actions))
         for weight, action in actions:

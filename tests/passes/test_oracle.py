@@ -21,6 +21,7 @@ from pytest_reinplace.passes import (
     model,
     oracle,
     reinplace,
+    schema,
     slot_forms,
     variant,
 )
@@ -124,6 +125,17 @@ def test_failing_graphs_become_small_and_print_as_programs() -> None:
     names: dict[str, Any] = {}
     exec(str(small), names)  # our pass is right on it, so the printed program runs to its end
     assert str(names["graph"].gm.graph) == str(small.gm.graph)
+
+
+def test_what_a_graph_is_does_not_depend_on_those_before() -> None:
+    first, again = ([laid_out(random_graph(seed)) for seed in range(340, 370)] for _ in range(2))
+    assert first == again
+
+
+def laid_out(graph: RandomGraph) -> list[Any]:
+    """Return what is told of each tensor of a graph."""
+    told = [schema.tensors(n.meta.get("val")) for n in graph.gm.graph.nodes]
+    return [(t.shape, t.stride(), t.storage_offset()) for each in told for t in each]
 
 
 def test_a_seed_and_its_choices_make_the_same_graph() -> None:
