@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.fx import Graph, GraphModule, Node
+from torch.fx import GraphModule, Node
 
-from . import _torch, hop
+from . import _torch
 
 
 def value(node: Node) -> Any:
@@ -16,23 +16,6 @@ def value(node: Node) -> Any:
     for part in str(node.target).split("."):
         found = getattr(found, part, None)
     return None if isinstance(found, GraphModule) else found
-
-
-def held_inside(graph: Graph) -> frozenset[int | None]:
-    """Return the storages of tensors that called subgraphs take from modules of their own."""
-    found: set[int | None] = set()
-    pending, seen = [graph], {id(graph)}
-    while pending:
-        one = pending.pop()
-        for node in one.find_nodes(op="get_attr", sort=False):
-            module = hop.subgraph(one, node)
-            own = value(node) if module is None and one is not graph else None
-            if isinstance(own, torch.Tensor):
-                found.add(_torch.storage_key(own))
-            elif module is not None and id(module.graph) not in seen:
-                seen.add(id(module.graph))
-                pending.append(module.graph)
-    return frozenset(found - {None})
 
 
 def keys(node: Node) -> list[int | str | None]:

@@ -67,7 +67,7 @@ def hazards(decision: Decision) -> dict[Storage, Node]:
             # A kernel of its own is registered before the earlier readers of what it writes are put
             # into memory: one that its other operands were made from is computed again, afterwards.
             # A list is computed and stored in one kernel, without that either.
-            may_be_late = i or not mutation.is_lowered or _is_list(mutation.node)
+            may_be_late = i or not mutation.is_lowered or listed.is_list(mutation.node)
             if may_be_late and not mutation.is_ready and _reads_elsewhere(decision, root, mutation, stored):
                 found.setdefault(root, mutation.node)
     return found
@@ -84,16 +84,12 @@ def _is_born_by_a_write(decision: Decision, root: Storage) -> bool:
         return maker is not None
     name = schema_of(node.target).name
     if name in scatter.VIEWS:
-        is_explicit = decision.model.addressing.has_names or (
-            maker is not None and maker.index in decision.early
+        is_cloned = maker is not None and (
+            maker.index in decision.early or scatter.moves(decision.model, maker.operand)
         )
-        return is_explicit or name not in scatter.COMPUTED
+        return is_cloned or name not in scatter.COMPUTED
     form = in_place_form(node.target)
     return name in scatter.INDEX_PUT or (form is not None and _torch.is_lowered(form))
-
-
-def _is_list(node: Node) -> bool:
-    return bool(node.args) and isinstance(node.args[0], list | tuple)
 
 
 def _mutations(decision: Decision) -> dict[Storage, list[Mutation]]:
@@ -200,11 +196,9 @@ def _is_computed(node: Node) -> bool:
         return True
     if node.op != "call_function" or not is_operator(node.target) or _is_total(node):
         return False
-    if not schema_of(node.target).view and (
-        _torch.is_fallback(node.target) or not _torch.is_lowered(node.target)
-    ):
-        return False
-    return schema_of(node.target).name.startswith(("aten::", "prims::"))
+    schema = schema_of(node.target)
+    has_kernel = _torch.is_fallback(node.target) or not _torch.is_lowered(node.target)
+    return schema.name.startswith(("aten::", "prims::")) and (schema.view or not has_kernel)
 
 
 def _is_total(node: Node) -> bool:

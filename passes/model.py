@@ -19,7 +19,6 @@ from torch.fx import Graph, Node
 
 from . import (
     _torch,
-    attribute,
     chain,
     cost,
     declared,
@@ -154,7 +153,7 @@ class Model:
     @functools.cached_property
     def held_inside(self) -> frozenset[int | None]:
         """The storages of tensors that called subgraphs take from modules of their own."""
-        return attribute.held_inside(self.graph)
+        return inputs.held_inside(self.graph)
 
     @functools.cached_property
     def reads_by(self) -> dict[Node, list[Read]]:

@@ -123,10 +123,8 @@ def alone(graph: Graph, options: Options) -> Plan:
     Raises:
         GraphError: it is no functional graph.
     """
-    summaries, is_hidden = (
-        Summaries(lowered=options.lowered),
-        pinned.are_hidden(graph, lowered=options.lowered),
-    )
+    summaries = Summaries(lowered=options.lowered)
+    is_hidden = pinned.are_hidden(graph, lowered=options.lowered)
     if options.lowered:  # Inductor's kernels give the strides that are told
         return Plan(decided(graph, Calls(summaries, hidden=is_hidden), options), {})
     calls = Calls(summaries, hidden=is_hidden, strides=doubtful_strides(graph))

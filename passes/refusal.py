@@ -11,7 +11,8 @@ from torch.fx import GraphModule, Node
 from . import _torch
 from .collectives import is_collective, is_known
 from .graph_copy import all_graphs
-from .schema import is_operator
+from .schema import is_operator, target_name
+from .wrapper import wrapped
 
 # Operators that do something that no tensor shows. A namespace ends with ::, a name without does too.
 _DOES = {
@@ -74,7 +75,7 @@ def _node(node: Node) -> str | None:
     for known, what in _DOES.items():
         if name == known or (known.endswith("::") and name.startswith(known)):
             return f"{what}: {name}"
-    op: Any = node.args[0] if _is_wrapper(node) and node.args else node.target
+    op: Any = wrapped(node) or node.target
     if is_operator(op) and not _is_harmless(op) and _torch.has_effect(op):
         return f"an effect: {name}"
     return None
@@ -85,19 +86,13 @@ def _is_harmless(op: Any) -> bool:
     return op is torch.ops.aten._linalg_check_errors.default
 
 
-def _is_wrapper(node: Node) -> bool:
-    return node.target in (_torch.hop("auto_functionalized"), _torch.hop("auto_functionalized_v2"))
-
-
 def operator_name(node: Node) -> str:
     """Return what a node calls, a wrapper's operator for a wrapper: ``"mylib::update"``."""
-    return operator_of(node.args[0] if _is_wrapper(node) and node.args else node.target)
+    return operator_of(wrapped(node) or node.target)
 
 
 def operator_of(target: Any) -> str:
     """Return the name of what can be called in a graph."""
-    if is_operator(target):
-        return str(target.name()).partition(".")[0]
     if isinstance(target, _torch.higher_order_operator()):
         return f"higher_order::{target.name()}"
-    return str(getattr(target, "__name__", target))
+    return target_name(target)

@@ -13,13 +13,10 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any
 
-from . import _torch
+from . import _torch, functionalized
 from .errors import DeclarationError
 
 Argument = str | int
-
-# Wrappers that the passes take apart themselves: what they read and write is what they wrap.
-_WRAPPERS = ("auto_functionalized", "auto_functionalized_v2", "triton_kernel_wrapper_functional")
 
 _declared: dict[Any, Declaration] = {}
 
@@ -162,7 +159,7 @@ def _name(op: Any) -> str:
     if isinstance(op, _torch.op_overload()):
         return str(op)
     if isinstance(op, _torch.higher_order_operator()):
-        if op.name() in _WRAPPERS:
+        if op.name() in functionalized.NAMES:
             raise DeclarationError(
                 f"expected an operator, got the wrapper {op.name()}: declare the operator that it wraps"
             )

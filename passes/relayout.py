@@ -16,6 +16,7 @@ from torch.fx import Node
 
 from . import _torch, layouts, scatter
 from .collectives import is_collective
+from .functionalized import is_wrapper
 from .place import Place, Storage, Value, is_known, reads_alike
 from .reason import Reason
 from .region import Geometry, Region, Size, as_size
@@ -339,8 +340,7 @@ def _laid(user: Node, laid: dict[Node, Any]) -> list[Node]:
 
 def _is_wrapper(user: Node, laid: dict[Node, Any]) -> bool:
     """Return whether a node calls kernels that go by the strides they are given, and by no offset."""
-    wrappers = ("auto_functionalized", "auto_functionalized_v2", "triton_kernel_wrapper_functional")
-    if not any(user.target is _torch.hop(name) for name in wrappers):
+    if not is_wrapper(user.target):
         return False
     bases: Any = user.kwargs.get("_all_bases", ())
     return not (scatter.is_absolute(user) and any(base in laid for base in bases))

@@ -18,12 +18,12 @@ from torch.fx.node import map_arg
 
 from . import _torch, scatter, wrapper
 from .errors import GraphError
+from .functionalized import is_wrapper
 from .region import Geometry, Region
 from .schema import arguments, is_operator, schema_of, tensors
 from .told import has_rule, is_mistold, made
 
 _EMPTY = torch.ops.aten.empty_strided.default
-_WRAPPERS = ("auto_functionalized", "auto_functionalized_v2", "triton_kernel_wrapper_functional")
 
 
 Result = TypeVar("Result")
@@ -133,7 +133,7 @@ def _is_runnable(node: Node) -> bool:
         return False
     if is_operator(node.target):
         return not schema_of(node.target).mutable
-    return node.target is operator.getitem or any(node.target is _torch.hop(name) for name in _WRAPPERS)
+    return node.target is operator.getitem or is_wrapper(node.target)
 
 
 def _as_made(node: Node, told: Callable[[Node], Any], fake_mode: Any) -> Any:

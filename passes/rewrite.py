@@ -33,6 +33,7 @@ from .collectives import is_collective
 from .decision import Decision
 from .emit import Emitter
 from .errors import RewriteError
+from .functionalized import wraps_operator
 from .model import Model
 from .place import Place, Storage
 from .schema import argument, is_operator, schema_of, target_name
@@ -247,19 +248,11 @@ class Rewriter:
             subgraph_call.carry_out(self.model.calls, candidates, self.operand, self.replace)
         elif self._is_in_place(candidates[0]):
             self._functional(node, candidates[0])
-        elif self._has_moving_offset(candidates[0]):
+        elif kind is Kind.SCATTER and scatter.moves(self.model, candidates[0].operand):
             # Views that name bytes by their offset need to know where they are.
             copy = self.cloned(node, candidates[0], node.args[0], node.meta["val"])
             self._write_view(node, candidates[0], copy)
             self.replace(node, copy)
-
-    def _has_moving_offset(self, candidate: Candidate) -> bool:
-        """Return whether a functional scatter begins where its operand does, which may be elsewhere now.
-
-        Of an expanded one torch makes a tensor of its own, with all elements.
-        """
-        is_named = candidate.kind is Kind.SCATTER and self.model.addressing.has_names
-        return is_named and not scatter.is_expanded(candidate.operand.value)
 
     def _is_in_place(self, candidate: Candidate) -> bool:
         """Return whether a candidate writes into what it is given: its operand, or a clone made early."""
@@ -273,7 +266,7 @@ class Rewriter:
         def swap(n: Node) -> Node:
             return copy if n is current else n
 
-        if node.target in (_torch.hop("auto_functionalized"), _torch.hop("auto_functionalized_v2")):
+        if wraps_operator(node.target):
             read = {n: map_arg(v, swap) for n, v in wrapper.read_args(node)}
             node.kwargs = {**node.kwargs, **read}
         elif node.target is _torch.hop("triton_kernel_wrapper_functional"):

@@ -49,6 +49,14 @@ def is_expanded(value: torch.Tensor) -> bool:
     return any(n != 1 and s == 0 for n, s in pairs)
 
 
+def moves(model: Model, operand: Place) -> bool:
+    """Return whether a functional scatter begins where its operand does, which a rewrite may move.
+
+    Of an expanded one torch makes a tensor of its own, with all elements.
+    """
+    return model.addressing.has_names and not is_expanded(operand.value)
+
+
 def displaced(graph: Graph) -> frozenset[Node]:
     """Return the view scatters that begin where their operands do, and whose fake values say something else.
 

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.fx import Node
 
-from . import _torch
 from .candidate import Kind
+from .functionalized import is_wrapper
 from .registry import declaration_of
 from .schema import is_operator, schema_of
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from .model import Model
 
 _MOST_MOVED = 48  # nodes that one candidate may move, found or not: planning stays linear
-_FUNCTIONAL_WRAPPERS = ("auto_functionalized", "auto_functionalized_v2", "triton_kernel_wrapper_functional")
 _SYMBOLIC_MODULES = ("_operator", "math", "builtins", "torch.fx.experimental.symbolic_shapes")
 _NUMBERS = (int, float, torch.SymInt, torch.SymFloat, torch.SymBool)
 _FIXED_TAGS = (
@@ -170,7 +169,7 @@ def is_barrier(node: Node) -> bool:
     if node.op != "call_function":
         return True
     if not is_operator(node.target):
-        wrapped = any(node.target is _torch.hop(name) for name in _FUNCTIONAL_WRAPPERS)
+        wrapped = is_wrapper(node.target)
         return not wrapped and not _is_plain(node)
     schema = schema_of(node.target)
     if node.target is torch.ops.aten.copy_.default:

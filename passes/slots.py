@@ -14,6 +14,7 @@ from torch.fx import Node
 from torch.fx.node import map_arg
 
 from . import _torch
+from .functionalized import wraps_operator
 from .registry import declaration_of
 from .slot_forms import form_of, operands
 
@@ -147,8 +148,7 @@ def parts(node: Node, base: int, operand: torch.Tensor) -> Iterator[tuple[str, i
 
 
 def _write_only(node: Node) -> tuple[str, ...]:
-    wrappers = (_torch.hop("auto_functionalized"), _torch.hop("auto_functionalized_v2"))
-    found = declaration_of(node.args[0]) if node.target in wrappers else None
+    found = declaration_of(node.args[0]) if wraps_operator(node.target) else None
     return found.write_only if found is not None else ()
 
 

@@ -17,6 +17,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from . import _torch, hop, protect
+from .functionalized import is_wrapper, wraps_operator
 from .region import Region
 from .registry import declaration_of
 from .scatter import is_absolute
@@ -176,10 +177,9 @@ class _Walk:
 
     def _is_wrapper(self, node: Node) -> bool:
         """Return whether a node is a wrapper that clones whatever it writes."""
-        names = ("auto_functionalized", "auto_functionalized_v2", "triton_kernel_wrapper_functional")
-        if any(node.target is _torch.hop(name) for name in names[:2]):
+        if wraps_operator(node.target):
             return is_operator(node.args[0]) and "only_clone_these_tensors" not in node.meta
-        return node.target is _torch.hop(names[2])
+        return is_wrapper(node.target)
 
     def _operator(self, node: Node) -> None:
         schema = schema_of(node.target)

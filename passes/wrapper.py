@@ -14,6 +14,7 @@ import torch
 from torch.fx import Node
 
 from . import _torch
+from .functionalized import wraps_operator
 from .region import Geometry, Region, Size, as_size
 from .schema import OpSchema, schema_of, target_name
 
@@ -93,8 +94,12 @@ def called(node: Node) -> str:
     """Return how reports name what a node calls: of a wrapper its operator, of a launch its kernel."""
     if node.target is _torch.hop("triton_kernel_wrapper_functional"):
         return _torch.triton_kernel_name(node.kwargs["kernel_idx"])  # type: ignore[arg-type]
-    is_wrapper = node.target in (_torch.hop("auto_functionalized"), _torch.hop("auto_functionalized_v2"))
-    return target_name(node.args[0] if is_wrapper and node.args else node.target)
+    return target_name(wrapped(node) or node.target)
+
+
+def wrapped(node: Node) -> Any:
+    """Return the operator that a wrapper wraps; ``None`` for any other node."""
+    return node.args[0] if wraps_operator(node.target) and node.args else None
 
 
 def number(value: Any) -> Size:
