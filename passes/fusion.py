@@ -89,7 +89,7 @@ def _is_born_by_a_write(decision: Decision, root: Storage) -> bool:
         )
         return is_cloned or name not in scatter.COMPUTED
     form = in_place_form(node.target)
-    return name in scatter.INDEX_PUT or (form is not None and _torch.is_lowered(form))
+    return form is not None and _torch.is_lowered(form)
 
 
 def _mutations(decision: Decision) -> dict[Storage, list[Mutation]]:
@@ -148,7 +148,7 @@ def _reads_elsewhere(decision: Decision, root: Storage, mutation: Mutation, stor
 def _read_by(model: Model, node: Node) -> list[Place]:
     """Return what is read for a value: for an element of a list what it is made of."""
     if listed.maker(node) is None:
-        return [read.place for read in model.reads_by.get(node, ()) if not read.is_exit]
+        return [read.place for read in model.reads_by.get(node, ())]
     return [place for n in listed.inputs_of(node) if (place := model.place(n)) is not None]
 
 
@@ -240,15 +240,7 @@ def _grouped(own: Region, sizes: tuple[Size, ...]) -> Region:
 
 def _order(node: Node, rank: int) -> list[int] | None:
     """Return which dimension of its operand each dimension of a permuted value is; ``None`` for others."""
-    name = schema_of(node.target).name
-    if name == "aten::permute":
-        dims: Any = argument(node, "dims")
-        return [d % rank for d in dims] if len(dims) == rank else None
-    if name == "aten::transpose":
-        order, pair = list(range(rank)), [argument(node, f"dim{i}") for i in (0, 1)]
-        if not all(isinstance(d, int) and -rank <= d < rank for d in pair):
-            return None
-        one, two = pair
-        order[one], order[two] = order[two], order[one]
-        return order
-    return None
+    if schema_of(node.target).name != "aten::permute":  # Inductor makes one of every other transposition
+        return None
+    dims: Any = argument(node, "dims")
+    return [d % rank for d in dims] if len(dims) == rank else None

@@ -84,7 +84,7 @@ class GraphBuilder:
         with self.fake_mode:
             value = target(*given, **named)
             if str(target).split(".")[1:2] in _SCATTERS:
-                value = _same_layout(given[0])
+                value = _scattered(given[0])
         node = self.graph.call_function(target, args, kwargs)
         node.meta["val"] = value
         return node
@@ -146,14 +146,16 @@ class GraphBuilder:
         return GraphModule(self.root, self.graph)
 
 
-def _same_layout(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a fresh tensor with the strides and the offset that scatters really keep.
+def _scattered(operand: torch.Tensor) -> torch.Tensor:
+    """Return what a view scatter really makes: it keeps strides and offset, or clones what is expanded.
 
-    FakeTensor answers with offset 0 when a call is cached or decomposed; torch's own kernels do not. Of what
-    is expanded they make a clone, with all elements.
+    FakeTensor answers with offset 0 when a call is cached or decomposed; torch's own kernels do not.
     """
-    if is_expanded(tensor):
-        return torch.empty_like(tensor.clone())
+    return torch.empty_like(operand.clone()) if is_expanded(operand) else _same_layout(operand)
+
+
+def _same_layout(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a fresh tensor with the same strides and the same offset."""
     ends = [(n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True)]
     size = tensor.storage_offset() + 1 + sum(ends) if tensor.numel() else 0
     fresh = torch.empty(size, dtype=tensor.dtype, device=tensor.device)

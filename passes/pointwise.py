@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from .candidate import Kind
-from .place import Place, is_known, reads_alike
+from .place import Place, reads_alike
 from .region import as_size
 from .schema import is_operator, schema_of
 
@@ -23,10 +23,8 @@ def is_own_element(model: Model, candidate: Candidate, place: Place) -> bool:
     of the operand is element i of what is written: that element is read before it is written, and for no
     other element. All that the call writes must be of one shape, or there would be no one order of them.
     """
-    node, is_exact = candidate.node, is_known(candidate.operand)
-    if candidate.kind is Kind.AUTO_V2 and not (
-        is_exact and candidate.operand_node not in model.addressing.untold
-    ):
+    node = candidate.node
+    if candidate.kind is Kind.AUTO_V2 and candidate.operand_node in model.addressing.untold:
         return False  # it writes some of these bytes, and which is not told
     op: Any = node.target if is_operator(node.target) else node.args[0] if node.args else None
     if not is_operator(op):

@@ -13,6 +13,7 @@ from pytest_reinplace.passes import Report, adversary, declare, reinplace
 from pytest_reinplace.passes._torch import collective, hop
 from pytest_reinplace.passes.graph_builder import GraphBuilder
 from pytest_reinplace.passes.options import Ordering
+from pytest_reinplace.passes.summary import Summaries
 from pytest_reinplace.passes.verify import assert_equivalent
 
 from .nested import twin
@@ -457,3 +458,69 @@ def test_a_part_of_what_is_not_told_is_not_the_whole(is_told: bool) -> None:
     part = s.call(aten.slice.Tensor, x, 0, 0, 1)
     report = s.held(s.b.v2(adversary.operator("rows"), {"x": (x, part)}, other=x)[-1])
     assert report.clone_bytes == (24 if is_told else 96)
+
+
+@pytest.mark.parametrize("is_nested", [True, False])
+def test_what_a_call_inside_a_call_stacks_is_read(is_nested: bool) -> None:
+    s = Start()
+    doubled = s.doubled(s.x)
+    new = s.put(doubled)
+    outer = GraphBuilder(s.b.fake_mode)
+    inner = GraphBuilder(s.b.fake_mode)
+    given = outer.operand(doubled.meta["val"])
+    with s.b.fake_mode:
+        row = doubled.meta["val"].select(0, 0)
+    body = outer.subgraph(inner.finished([inner.call(aten.alias.default, inner.operand(row))]))
+    call = outer.called(hop("map_impl"), (body, [given], []), (outer.fresh(doubled.meta["val"]),))
+    result = outer.item(call, 0) if is_nested else outer.call(aten.full.default, [6], 3.0)
+    result = outer.call(aten.mul.Tensor, result, 2.0)
+    report = s.held(new, s.called(outer, result, doubled), order="keep")
+    assert (PUT in report.reinplaced) is not is_nested
+
+
+@pytest.mark.parametrize("written", ["module", "fresh"])
+def test_a_subgraph_that_writes_what_its_module_keeps_is_not_understood(written: str) -> None:
+    inner = GraphBuilder()
+    given = inner.operand(torch.zeros(6))
+    own = inner.buffer(arange(6)) if written == "module" else inner.call(aten.neg.default, given)
+    module = inner.finished([inner.call(aten.sum.default, inner.call(aten.add_.Tensor, own, given))])
+    assert (Summaries().of(module) is None) is (written == "module")
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_where_a_whole_is_written_each_element_is_made_of_its_own(is_told: bool) -> None:
+    """A wrapper of names writes all that it is given, wherever that lies."""
+    s = Start()
+    given = s.b.placeholder(arange(6, 4).t()), s.b.placeholder(arange(4, 6))
+    x = s.call(aten.mul.Tensor if is_told else aten.ldexp.Tensor, *given)
+    report = s.held(s.b.v1(adversary.operator("rows"), x=x, other=x)[-1])
+    assert report.clone_bytes == 0
+
+
+def test_of_what_is_returned_beside_nothing_the_part_is_copied() -> None:
+    """It costs less than the copy of all; what has no elements is copied for nothing."""
+    s = Start()
+    doubled = s.doubled(s.x)
+    part, nothing = (s.call(aten.slice.Tensor, doubled, 0, 3, end) for end in (4, 3))
+    one = s.call(aten.full.default, [1], 7.0)
+    report = s.held(part, nothing, s.call(aten.slice_scatter.default, doubled, one, 0, 0, 1))
+    assert report.reinplaced == ["aten::slice_scatter.self"] and report.clone_bytes == 4
+
+
+@pytest.mark.parametrize("converts", [True, False])
+def test_a_copy_without_elements_is_none_unless_it_is_laid_out_otherwise(converts: bool) -> None:
+    s = Start()
+    nothing = s.call(aten.neg.default, s.b.placeholder(torch.empty(3, 0)))
+    kept = {"memory_format": torch.contiguous_format} if converts else {}
+    report = s.held(s.call(aten.clone.default, nothing, **kept))
+    assert len(report.outcomes) == (0 if converts else 1)
+
+
+@pytest.mark.parametrize("op", ["alias", "contiguous"])
+def test_a_view_of_what_is_not_told_is_a_view(op: str) -> None:
+    """Whether `contiguous` gives one depends on strides."""
+    s = Start()
+    given = s.b.placeholder(arange(6, 4).t()), s.b.placeholder(arange(4, 6))
+    view = s.call(getattr(aten, op).default, s.call(aten.ldexp.Tensor, *given))
+    report = s.held(s.put(view))
+    assert (PUT in report.reinplaced) is (op == "alias")

@@ -7,12 +7,14 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from pytest_reinplace.passes import Reason, Report
+from pytest_reinplace.passes import Reason, Report, adversary
+from pytest_reinplace.passes.graph_builder import GraphBuilder
 from pytest_reinplace.passes.options import Options
 from pytest_reinplace.passes.reinplace import analyze_graph
 
 from .trace import arange, functional, ops
 
+aten = torch.ops.aten
 Tensor = torch.Tensor
 Program = Callable[[Tensor, Tensor, Tensor], Tensor]
 
@@ -38,6 +40,7 @@ def doubled(h: Tensor) -> Tensor:
 # What makes the buffer by a copy of its own that is written: functional, because the input is kept.
 BORN_WRITTEN: dict[str, Program] = {
     "index_put": lambda x, i, v: x.index_put((i,), v),
+    "unsafe_index_put": lambda x, i, v: torch.ops.aten._unsafe_index_put(x, [i], v),
     "index_add": lambda x, i, v: x.index_add(0, i, v),
     "scatter_add": lambda x, i, v: x.scatter_add(0, i[:, None].expand_as(v), v),
     "as_strided_scatter": lambda x, i, v: torch.as_strided_scatter(x, v, (2, 3), (3, 1), 6),
@@ -150,6 +153,21 @@ def test_a_scatter_that_inductor_does_not_compute_is_written(op: str) -> None:
     assert outcome.reinplaced and not outcome.fused
 
 
+@pytest.mark.parametrize("op", ["diagonal_scatter", "slice_scatter"])
+def test_what_is_scattered_into_what_is_in_memory_is_stored(op: str) -> None:
+    """Into what is computed it is computed, too, and both are written when somebody needs them."""
+
+    def program(x: Tensor, i: Tensor, v: Tensor) -> Tensor:
+        h = (
+            torch.diagonal_scatter(x * 2, v[0])
+            if op == "diagonal_scatter"
+            else (x * 2).slice_scatter(v, 0, 5, 7)
+        )
+        return torch.slice_scatter(h, v, 0, 2, 4)
+
+    assert {o.fused for o in decided(program).outcomes} == {op == "slice_scatter"}
+
+
 @pytest.mark.parametrize("over", ["all", "rows", "few"])
 def test_a_sum_of_all_elements_is_known_before_any_is_stored(over: str) -> None:
     """That of each row, or of a few elements, may be computed where it is used."""
@@ -184,3 +202,111 @@ def test_elements_of_lists_are_made_of_their_own_parts(others: str) -> None:
         return x.sum()
 
     assert (decided(program).clones == []) is (others == "numbers")
+
+
+@pytest.mark.parametrize("others", ["themselves", "neighbours", "each other"])
+def test_the_first_write_of_a_list_is_no_other(others: str) -> None:
+    def program(x: Tensor, i: Tensor, y: Tensor) -> Tensor:
+        if others == "themselves":
+            torch._foreach_add_([x[:6], x[6:]], [x[:6] * 3, x[6:] * 3])
+        elif others == "neighbours":
+            torch._foreach_add_([x[1:7], x[7:]], [x[:6] * 3, x[6:11] * 3])
+        else:
+            torch._foreach_add_([x, y], [y * 3, x * 3])
+        return x.sum()
+
+    report = decided(program, arange(ROWS, 3), torch.tensor([3, 5]), arange(ROWS, 3))
+    assert (report.clones == []) is (others == "themselves")
+
+
+@pytest.mark.parametrize("of", ["other", "these"])
+def test_the_first_write_of_a_kernel_is_registered_before_its_readers(of: str) -> None:
+    def program(x: Tensor, i: Tensor, v: Tensor) -> Tensor:
+        return x.index_reduce_(0, i, (x[:2] if of == "these" else v) * 2, "prod").sum()
+
+    assert (decided(program).clones == []) is (of == "other")
+
+
+def with_names(x: Tensor, i: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the buffer, and what keeps all scatters where offsets count from."""
+    return torch.slice_scatter(x, v, 0, 2, 4), torch.as_strided(x * 3, (2,), (1,), 1)
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_a_scatter_that_is_copied_for_the_sake_of_offsets_is_written(is_named: bool) -> None:
+    def program(x: Tensor, i: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        h, named = with_names(x, i, v)
+        return shifted(h), named if is_named else x * 3
+
+    last = decided(program).outcomes[-1]  # type: ignore[arg-type]
+    assert last.reinplaced is not is_named
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_the_copy_that_a_wrapper_makes_of_an_input_is_written(is_kept: bool) -> None:
+    b = GraphBuilder()
+    x = b.placeholder(arange(ROWS))
+    given = x if is_kept else b.call(aten.mul.Tensor, x, 2.0)
+    (h,) = b.v1(adversary.operator("bump"), x=given)[-1:] if is_kept else (given,)
+    before = b.call(aten.clone.default, b.call(aten.slice.Tensor, h, 0, 0, ROWS - 1))
+    new = b.call(aten.slice_scatter.default, h, before, 0, 1, ROWS)
+    report = analyze_graph(b.finished([new]).graph, Options(lowered=True))
+    assert ("aten::slice_scatter.self" in report.reinplaced) is not is_kept
+
+
+# What is stored in x[1:7] after a first write, and whether each element is made of others in time.
+MADE: dict[str, tuple[bool, Callable[[Tensor], Tensor]]] = {
+    "of others": (False, lambda x: x[:6] * 2),
+    "of bytes that are not written": (True, lambda x: x[7:8] * 2),
+    "by a kernel": (True, lambda x: torch.ops.aten._cdist_forward(x[:6], x[:3], 2.0, None)),
+    "by a reduction of several results": (False, lambda x: torch.var_mean(x[:6], -1, keepdim=True)[1]),
+    "in two orders": (False, lambda x: torch.cat([both(x[1:4]), x[4:7]])),
+}
+
+
+def both(square: Tensor) -> Tensor:
+    twice = square * 2
+    return twice + twice.t()
+
+
+@pytest.mark.parametrize("how", MADE)
+def test_what_is_stored_is_made_in_time(how: str) -> None:
+    is_right, make = MADE[how]
+
+    def program(x: Tensor, i: Tensor, v: Tensor) -> Tensor:
+        x[i] = v
+        x[1:7].copy_(make(x))
+        return x.sum()
+
+    assert (decided(program).clones == []) is is_right
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_in_which_order_a_value_is_met_makes_no_difference(is_first: bool) -> None:
+    def program(x: Tensor, i: Tensor, v: Tensor) -> Tensor:
+        x[i] = v
+        twice = x[:3] * 2
+        x[:3].copy_(twice.t() + twice if is_first else twice + twice.t())
+        return x.sum()
+
+    assert decided(program).clones != []
+
+
+def test_what_a_list_stored_in_place_is_in_memory() -> None:
+    def program(x: Tensor, i: Tensor, y: Tensor) -> Tensor:
+        x[i] = 1.0
+        made, _ = torch._foreach_add([y[:6].sin(), y[6:].sin()], [x[:6], x[6:]])
+        x[1:7].add_(made)
+        return x.sum()
+
+    assert decided(program, arange(ROWS, 3), torch.tensor([3, 5]), arange(ROWS, 3)).clones == []
+
+
+@pytest.mark.parametrize("columns", [2, 3])
+def test_what_is_regrouped_is_stored_elsewhere_where_there_are_gaps(columns: int) -> None:
+    def program(x: Tensor, i: Tensor, v: Tensor) -> Tensor:
+        x[i] = v
+        x[:, :columns].copy_((x.view(-1)[: ROWS * columns] * 2).view(ROWS, columns))
+        return x.sum()
+
+    assert (decided(program).clones == []) is (columns == 3)

@@ -73,6 +73,7 @@ WRITERS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "exponential": lambda b, v, rows, index: aten.exponential.default(b),
     "normal": lambda b, v, rows, index: aten.normal_functional.default(b, 1.0, 2.0),
     "bernoulli": lambda b, v, rows, index: aten.bernoulli.p(b, 0.3),
+    "bernoulli_of": lambda b, v, rows, index: aten.bernoulli.Tensor(b, v.new_full(b.shape, 0.3)),
 }
 
 

@@ -376,3 +376,23 @@ def test_a_write_only_argument_that_is_read_is_caught() -> None:
 def test_an_operand_that_is_read_although_it_is_declared_not_to_be_is_caught() -> None:
     with declare(adversary.operator("mix"), reads=()):
         assert all_seeds_fail(300)
+
+
+def test_what_a_subgraph_is_given_is_laid_out_as_it_is_told() -> None:
+    """Of what is expanded, too: else a copy that somebody needs seems to be one that nobody does."""
+    pairs = [
+        (repeated(call.value(slot)), repeated(own))
+        for seed in range(300)
+        for call in calls_in(random_graph(seed))
+        if call.name in ("cond", "invoke_subgraph")
+        for body in call.bodies
+        for slot, own in zip(body.operands, body.module.graph.find_nodes(op="placeholder"), strict=True)
+    ]
+    assert all(given == own for given, own in pairs)
+    assert any(given for given, _ in pairs)
+
+
+def repeated(node: Any) -> list[int]:
+    """Return the dimensions of a value whose elements are the same."""
+    value = node.meta["val"]
+    return [d for d in range(value.dim()) if value.shape[d] > 1 and value.stride(d) == 0]
