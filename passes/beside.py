@@ -18,17 +18,19 @@ class Beside:
 
     Args:
         passes: the passes by name; the first finds the optimum that the others are held against.
+        wild: whether the graphs hold rare things, too.
     """
 
-    def __init__(self, passes: dict[str, Pass]) -> None:
+    def __init__(self, passes: dict[str, Pass], *, wild: bool = False) -> None:
         self.passes = passes
+        self._wild = wild
         self.tallies: dict[str, Tally] = {name: Tally() for name in passes}
         self.common: dict[str, Tally] = {name: Tally() for name in passes}
         self.same_node: dict[str, int] = dict.fromkeys(passes, 0)
 
     def add(self, seed: int, *, optimum: bool = True) -> None:
         """Judge all passes on the graph of a seed."""
-        graph = random_graph(seed)
+        graph = random_graph(seed, wild=self._wild)
         least: int | None = None
         verdicts: dict[str, Verdict] = {}
         for name, one_pass in self.passes.items():

@@ -14,22 +14,25 @@ class Draws:
 
     Args:
         below: returns a number of ``range(n)``; 0 is the simplest choice.
+        wild: whether rare things are among the options: views that hide what they are, tensors without
+            elements, subgraphs three calls deep.
     """
 
-    def __init__(self, below: Callable[[int], int]) -> None:
+    def __init__(self, below: Callable[[int], int], *, wild: bool = False) -> None:
         self._below = below
+        self.wild = wild
         self.taken: list[int] = []
 
     @classmethod
-    def seeded(cls, seed: int) -> Draws:
+    def seeded(cls, seed: int, *, wild: bool = False) -> Draws:
         """Choose by a plain generator."""
-        return cls(random.Random(seed).randrange)
+        return cls(random.Random(seed).randrange, wild=wild)
 
     @classmethod
-    def replayed(cls, choices: Sequence[int]) -> Draws:
+    def replayed(cls, choices: Sequence[int], *, wild: bool = False) -> Draws:
         """Choose as recorded; what is too large is cut, and after the end everything is 0."""
         rest = iter(choices)
-        return cls(lambda n: min(next(rest, 0), n - 1))
+        return cls(lambda n: min(next(rest, 0), n - 1), wild=wild)
 
     def below(self, count: int) -> int:
         """Choose a number of ``range(count)``."""

@@ -34,20 +34,25 @@ Result = TypeVar("Result", Tally, Beside)
 
 
 def minimal(
-    seed: int, is_like: Callable[[Verdict], bool], one_pass: Pass = reinplace, *, late: bool = False
+    seed: int,
+    is_like: Callable[[Verdict], bool],
+    one_pass: Pass = reinplace,
+    *,
+    late: bool = False,
+    wild: bool = False,
 ) -> RandomGraph:
     """Return a small graph whose verdict is like that of the seed's graph."""
 
     def fails(choices: list[int]) -> bool:
         try:
-            graph = replayed(choices)
+            graph = replayed(choices, wild=wild)
             return is_like(judged(delayed(graph) if late else graph, one_pass))
         except ReinplaceError:
             return False
 
     logging.disable(logging.CRITICAL)  # FakeTensor logs each operator that a trial makes it refuse
     try:
-        return replayed(shrunk(random_graph(seed).choices, fails))
+        return replayed(shrunk(random_graph(seed, wild=wild).choices, fails), wild=wild)
     finally:
         logging.disable(logging.NOTSET)
 
@@ -71,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         found = _sharded(_tally, seeds, options)
         print(f"{found}  time {time.perf_counter() - start:.0f} s")
         if options.moves:
-            print(compared(seeds, late=options.late))
+            print(compared(seeds, late=options.late, wild=options.wild))
     logging.disable(logging.NOTSET)
     _show(found, options)
     return 1 if found.wrong else 0
@@ -94,6 +99,7 @@ def _parser() -> argparse.ArgumentParser:
     orders = ("free", "keep")
     parser.add_argument("--order", choices=orders, default="free", help="may readers move (%(default)s)")
     parser.add_argument("--late", action="store_true", help="delay all readers in the graphs")
+    parser.add_argument("--wild", action="store_true", help="rare things, too: hidden aliases, no elements")
     parser.add_argument("--moves", action="store_true", help="and print what moving readers saves")
     parser.add_argument("--jobs", type=int, default=1, help="processes (default: %(default)s)")
     return parser
@@ -117,13 +123,13 @@ def _sharded(
 
 
 def _tally(seeds: Sequence[int], options: argparse.Namespace) -> Tally:
-    return tallied(seeds, _chosen(options), late=options.late, optimum=not options.no_optimum)
+    how = {"late": options.late, "wild": options.wild, "optimum": not options.no_optimum}
+    return tallied(seeds, _chosen(options), **how)
 
 
 def _beside(seeds: Sequence[int], options: argparse.Namespace) -> Beside:
-    beside = Beside(
-        {options.one_pass or "exact": _chosen(options), options.beside: foreign.found(options.beside)}
-    )
+    passes = {options.one_pass or "exact": _chosen(options), options.beside: foreign.found(options.beside)}
+    beside = Beside(passes, wild=options.wild)
     for seed in seeds:
         beside.add(seed, optimum=not options.no_optimum)
     return beside
@@ -149,7 +155,7 @@ def _show(tally: Tally, options: argparse.Namespace) -> None:
 
 def _print(seed: int, message: str, is_like: Callable[[Verdict], bool], options: argparse.Namespace) -> None:
     one_pass = _chosen(options)
-    graph = minimal(seed, is_like, one_pass, late=options.late)
+    graph = minimal(seed, is_like, one_pass, late=options.late, wild=options.wild)
     graph = delayed(graph) if options.late else graph
     text = graph.program(options.one_pass)
     print(f"\n# seed {seed}: {message}\n{text}\n# now: {judged(graph, one_pass)}")

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from . import hop, random_view
+from . import hop, random_rare, random_view
 from .draws import Draws
 from .execution import RunError, cloned, run
 from .graph_copy import copied, subgraphs
@@ -31,11 +31,13 @@ class RandomGraph:
         gm: the graph; every node has ``meta["val"]``.
         inputs: real tensors, one for each placeholder.
         choices: what ``strategies.replayed`` builds it from again.
+        wild: whether rare things were among them.
     """
 
     gm: GraphModule
     inputs: list[torch.Tensor]
     choices: list[int]
+    wild: bool = False
 
     def copy(self) -> GraphModule:
         """Return a copy of the graph, to be rewritten."""
@@ -60,8 +62,9 @@ class RandomGraph:
                 )
         name = "reinplace" if one_pass is None else "foreign"
         lines.append(f"from pytest_reinplace.passes import {name}, strategies, verify")
-        lines.append(f"graph = strategies.replayed({self.choices})")
-        lines.append(f"rewritten = strategies.replayed({self.choices}).gm")
+        again = f"strategies.replayed({self.choices}{', wild=True' if self.wild else ''})"
+        lines.append(f"graph = {again}")
+        lines.append(f"rewritten = {again}.gm")
         run = "reinplace(rewritten)" if one_pass is None else f'foreign.found("{one_pass}")(rewritten)'
         lines.append(f"print({run}, rewritten.graph)")
         lines.append("verify.assert_equivalent(graph.gm, rewritten, graph.inputs)")
@@ -86,7 +89,7 @@ def build(draws: Draws) -> RandomGraph | None:
         run(gm, cloned(maker.builder.inputs))
     except (RuntimeError, ValueError, IndexError, RunError):
         return None
-    return RandomGraph(gm, maker.builder.inputs, draws.taken)
+    return RandomGraph(gm, maker.builder.inputs, draws.taken, draws.wild)
 
 
 class _Maker:
@@ -101,9 +104,10 @@ class _Maker:
 
     def make(self) -> GraphModule | None:
         draws = self.draws
-        shape = draws.of(_SHAPES)
+        shapes = _SHAPES + random_rare.SHAPES if draws.wild else _SHAPES
+        shape = draws.of(shapes)
         for i in range(draws.between(1, 3)):
-            self._input(shape if i == 0 or draws.chance(70) else draws.of(_SHAPES))
+            self._input(shape if i == 0 or draws.chance(70) else draws.of(shapes))
         if draws.chance(50):
             self.index = self.builder.placeholder(torch.tensor([1, 0]))
         Steps(self.pool, self.index).some(9)

@@ -15,7 +15,7 @@ from .random_pool import Pool
 
 aten: Any = torch.ops.aten
 
-_DEEPEST = 2  # calls of subgraphs are nested at most once
+_DEEPEST, _DEEPEST_OF_WILD = 2, 3  # how deep calls of subgraphs are nested
 
 
 class Steps:
@@ -147,6 +147,6 @@ class Steps:
 
     def _subgraph(self) -> None:
         """Call a subgraph whose own steps are of the same kinds."""
-        if self.depth < _DEEPEST:
+        if self.depth < (_DEEPEST_OF_WILD if self.draws.wild else _DEEPEST):
             depth = self.depth + 1
             random_subgraph.call(self.pool, lambda pool: Steps(pool, depth=depth).some(3))

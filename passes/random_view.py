@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from . import random_dtype
+from . import random_dtype, random_rare
 from .draws import Draws
 from .graph_builder import GraphBuilder
 
@@ -60,6 +60,9 @@ class Scattered:
 
 def some(builder: GraphBuilder, draws: Draws, node: Node) -> Node:
     """Return a random view of a node, of any kind."""
+    rare = random_rare.view(builder, draws, node) if draws.wild else None
+    if rare is not None:
+        return rare
     value = node.meta["val"]
     kinds = [*_kinds(value), "alias", "dtype", "parts", "expand", "unsqueeze", "unfold", "squeeze"]
     if value.dtype == torch.int64:

@@ -94,12 +94,17 @@ class Tally:
 
 
 def tallied(
-    seeds: Iterator[int] | Sequence[int], one_pass: Pass = reinplace, *, late: bool = False, **options: Any
+    seeds: Iterator[int] | Sequence[int],
+    one_pass: Pass = reinplace,
+    *,
+    late: bool = False,
+    wild: bool = False,
+    **options: Any,
 ) -> Tally:
     """Judge the graphs of many seeds; with ``late``, written so that values are read as late as possible."""
     tally = Tally()
     for seed in seeds:
-        graph = random_graph(seed)
+        graph = random_graph(seed, wild=wild)
         tally.add(seed, judged(delayed(graph) if late else graph, one_pass, **options))
     return tally
 
@@ -109,11 +114,12 @@ def kept(gm: GraphModule) -> Report:
     return reinplace(gm, order="keep")
 
 
-def compared(seeds: Sequence[int], *, late: bool) -> str:
+def compared(seeds: Sequence[int], *, late: bool, wild: bool = False) -> str:
     """Return what moving readers saves: the bytes that are copied with and without it."""
     before = fixed = free = moved = 0
     for seed in seeds:
-        graph = delayed(random_graph(seed)) if late else random_graph(seed)
+        graph = random_graph(seed, wild=wild)
+        graph = delayed(graph) if late else graph
         one, two = (judged(graph, p, optimum=False) for p in (kept, reinplace))
         before, fixed, free = before + one.before, fixed + one.after, free + two.after
         moved += two.after < one.after
