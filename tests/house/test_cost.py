@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 from .checkout import python
@@ -10,8 +11,9 @@ from .checkout import python
 # A session pays less than 10 on an idle machine; the bound leaves slow ones room.
 _SESSION = 30
 
-# Times what tracing alone takes beside it, which is as slow as the machine: 1.25 on idle and busy ones.
-_TEST = 1.4
+# Times what tracing alone takes beside it, which is as slow as the machine: 1.25 on idle and busy ones. On a
+# busy one something else may slow one of the two for a whole run (1.5 was seen), seldom in all of them.
+_TEST, _RUNS = 1.4, 5
 
 _IMPORT = """
 import gc, time
@@ -80,11 +82,24 @@ def _printed(program: str, folder: Path, **env: str) -> float:
     return float(done.stdout.splitlines()[-1])
 
 
-def _least(program: str, folder: Path, runs: int = 1) -> float:
-    """Return the least that a program prints in some runs, after one that compiles its modules."""
+def _least(program: str, folder: Path, runs: int = 1, enough: float = 0.0) -> float:
+    """Return the least that a program prints in some runs, after one that compiles its modules.
+
+    Args:
+        program: what is run.
+        folder: where.
+        runs: how often at most.
+        enough: it is not run again once it printed less.
+    """
     # A run outside that writes no bytecode would let each of these compile every module again.
     cached = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder / "cache")}
-    return min([_printed(program, folder, **cached) for _ in range(runs + 1)][1:])
+    _printed(program, folder, **cached)
+    least = math.inf
+    for _ in range(runs):
+        least = min(least, _printed(program, folder, **cached))
+        if least < enough:
+            break
+    return least
 
 
 def test_a_session_that_uses_none_of_it_pays_milliseconds(tmp_path: Path) -> None:
@@ -104,5 +119,5 @@ def test_a_test_that_uses_none_of_it_pays_next_to_nothing(tmp_path: Path) -> Non
 
 
 def test_a_test_on_the_graph_backend_costs_little_more_than_tracing(tmp_path: Path) -> None:
-    ratio = _least(_GRAPH, tmp_path, 2)
+    ratio = _least(_GRAPH, tmp_path, _RUNS, _TEST)
     assert ratio < _TEST, f"{ratio:.2f} times what tracing takes"
