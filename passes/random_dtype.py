@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
+from . import _torch
 from .draws import Draws
 from .graph_builder import GraphBuilder
 
@@ -28,7 +29,8 @@ def back(builder: GraphBuilder, base: Node, source: Node) -> Node:
     """View what was made of a base's other-dtype view as the base's dtype again."""
     dtype = base.meta["val"].dtype
     try:
-        return builder.call(aten.view.dtype, source, dtype)
+        with _torch.expecting_refusal():
+            return builder.call(aten.view.dtype, source, dtype)
     except (RuntimeError, ValueError):  # the source has strides of its own
         dense = builder.call(aten.clone.default, source, memory_format=torch.contiguous_format)
         return builder.call(aten.view.dtype, dense, dtype)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +22,7 @@ from pytest_reinplace.passes import (
     hop,
     model,
     oracle,
+    random_dtype,
     reinplace,
     schema,
     slot_forms,
@@ -28,6 +30,7 @@ from pytest_reinplace.passes import (
 )
 from pytest_reinplace.passes.addressing import untold
 from pytest_reinplace.passes.execution import cloned, leaves, run
+from pytest_reinplace.passes.graph_builder import GraphBuilder
 from pytest_reinplace.passes.model import Model
 from pytest_reinplace.passes.oracle import judged, minimal, tallied
 from pytest_reinplace.passes.reinplace import reinplace_graph
@@ -116,6 +119,39 @@ def test_a_pass_that_raises_is_a_finding() -> None:
 
     verdict = judged(random_graph(0), raises)
     assert verdict.problem == "error" and "RuntimeError: half way" in verdict.message
+
+
+def test_what_torch_refuses_on_the_way_is_not_logged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tracebacks by the hundred would hide the few lines that the command prints."""
+    logged: list[Any] = []
+    logger = logging.getLogger("torch._subclasses.fake_tensor")
+    monkeypatch.setattr(logger, "handlers", [_Kept(logged)])
+    build = GraphBuilder()
+    pairs = build.placeholder(torch.zeros(2, 8, dtype=torch.int32))
+    apart = build.call(torch.ops.aten.slice.Tensor, pairs, 1, 0, 8, 2)
+
+    def refused(_: object = None) -> None:
+        build.call(torch.ops.aten.view.dtype, apart, torch.int64)
+
+    with pytest.raises(RuntimeError, match="must be 1 to view"):
+        refused()
+    assert len(logged) == 1
+    whole = build.placeholder(torch.zeros(2, 2, dtype=torch.int64))
+    assert random_dtype.back(build, whole, apart).meta["val"].dtype is torch.int64
+    assert "must be 1 to view" in judged(random_graph(0), refused).message
+    assert len(logged) == 1
+    with pytest.raises(RuntimeError, match="must be 1 to view"):
+        refused()
+    assert len(logged) == 2
+
+
+class _Kept(logging.Handler):
+    def __init__(self, records: list[Any]) -> None:
+        super().__init__()
+        self.records = records
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(record)
 
 
 def test_failing_graphs_become_small_and_print_as_programs() -> None:
