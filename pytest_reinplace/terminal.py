@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from . import plain, wording
@@ -48,18 +50,40 @@ def _remarks(record: Record) -> list[str]:
 
 
 def _largest(terminal: pytest.TerminalReporter, records: list[Record]) -> None:
-    found = [(record.nodeid, clone) for record in records for clone in record.clones]
+    found = sorted(_alike(records), key=lambda clones: -clones[0]["nbytes"])
     if not found:
         return
     outcome_type = plain.outcome_type()
-    found.sort(key=lambda pair: -pair[1]["nbytes"])
-    shown = min(len(found), _LARGEST)
-    what = "all clones" if len(found) <= _LARGEST else f"the {shown} largest of {len(found)} clones"
+    shown, count = found[:_LARGEST], sum(map(len, found))
+    is_all = len(shown) == len(found)
+    what = "all clones" if is_all else f"the {sum(map(len, shown))} largest of {count} clones"
     terminal.line("")
     terminal.line(f"{what}, largest first:", bold=True)
-    for nodeid, clone in found[:_LARGEST]:
-        first, *more = wording.clone_lines(outcome_type.from_dict(clone))
+    for clones in shown:
+        first, *more = wording.clone_lines(outcome_type.from_dict(clones[0]))
         terminal.line(f"  {visible(first, _WIDTH)}")
         for line in more:
             terminal.line(f"  {visible(line, _WIDTH)}")
-        terminal.line(f"    in {visible(nodeid, _WIDTH)}", light=True)
+        where = visible(clones.nodeid, _WIDTH)
+        if len(clones) > 1:
+            together = wording.bytes_of(sum(clone["nbytes"] for clone in clones))
+            where += f", {len(clones)} times: {together} together"
+        terminal.line(f"    in {where}", light=True)
+
+
+class _Clones(list[dict[str, Any]]):
+    """The clones that one line makes for one reason in a test: a layer of a model is called many times."""
+
+    def __init__(self, nodeid: str) -> None:
+        self.nodeid = nodeid
+
+
+def _alike(records: list[Record]) -> list[_Clones]:
+    """Return all clones, those of one kind together, in the order in which they were made."""
+    found: dict[tuple[object, ...], _Clones] = {}
+    for record in records:
+        for clone in record.clones:
+            where = clone["source"] or (clone["node"], len(found))
+            key = record.nodeid, clone["graph"], clone["label"], where, clone["reason"], clone["nbytes"]
+            found.setdefault(key, _Clones(record.nodeid)).append(clone)
+    return list(found.values())

@@ -69,6 +69,45 @@ def test_only_the_ten_largest_clones_are_shown(compiling: pytest.Pytester) -> No
     result.stdout.no_fnmatch_line("*index_put.self at*: 8 B,*")
 
 
+def test_clones_of_one_line_for_one_reason_are_shown_once(compiling: pytest.Pytester) -> None:
+    compiling.makepyfile(
+        layers="""
+        def layers(x, parts):
+            return [x.index_put((at,), part) for at, part in parts], x.sum()
+        """,
+        test_it="""
+        import torch
+        from layers import layers
+
+        def test_layers():
+            parts = [(torch.tensor([i % 4]), torch.full((1, 2), i)) for i in range(12)]
+            wide = [(torch.tensor([0]), torch.ones(1, 4).long())]
+            both = torch.compile(lambda x, y: (layers(x, parts), layers(y, wide)))
+            both(torch.zeros(4, 2).long(), torch.zeros(4, 4).long())
+
+        def test_a_layer():
+            torch.compile(layers)(torch.zeros(4, 2), [(torch.tensor([0]), torch.ones(1, 2))])
+        """,
+    )
+    result = compiling.runpytest_inprocess("--reinplace-report")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(
+        [
+            "all clones, largest first:",
+            "  aten::index_put.self at layers.py:2: 128 B, the old value is still read after this write",
+            "    held back by*",
+            "    in *::test_layers",
+            "  aten::index_put.self at layers.py:2: 64 B, the old value is still read after this write",
+            "    held back by*",
+            "    in *::test_layers, 12 times: 768 B together",
+            "  aten::index_put.self at layers.py:2: 32 B, the old value is still read after this write",
+            "    held back by*",
+            "    in *::test_a_layer",
+        ],
+        consecutive=True,
+    )
+
+
 def test_it_imports_no_torch_for_tests_that_do_not_and_no_inductor(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
