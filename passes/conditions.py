@@ -21,6 +21,7 @@ from . import staged
 from .candidate import Candidate, Kind
 from .clip import clipped
 from .decision import Decision, Refusal
+from .mutation import lost_by_exchange
 from .place import Place, Read, Storage, Write
 from .pointwise import is_own_element
 from .reason import Reason
@@ -51,6 +52,9 @@ def judge(decision: Decision, candidate: Candidate) -> Refusal | None:
         # Inductor stores through a view of another dtype by converting the values.
         if decision.model.dtype_of(decision.root(operand)) != candidate.operand.value.dtype:
             return Refusal(Reason.LOWERING, (candidate.operand_node,))
+    lost = lost_by_exchange(decision, candidate)
+    if lost is not None:
+        return Refusal(Reason.LOWERING, (lost,))
     if not decision.is_laid_out(operand):
         return Refusal(Reason.LAYOUT)
     if candidate.kind is Kind.SCATTER and is_moved(decision, candidate):

@@ -26,11 +26,13 @@ class Emitter:
     Args:
         graph: the graph that is rewritten.
         fake_mode: the mode of its fake tensors, ``None`` for a graph of real tensors.
+        lowered: whether Inductor will lower the graph.
     """
 
-    def __init__(self, graph: Graph, fake_mode: Any) -> None:
+    def __init__(self, graph: Graph, fake_mode: Any, *, lowered: bool = False) -> None:
         self.graph = graph
         self.fake_mode = fake_mode
+        self.lowered = lowered
         self.views: FakeViews = FakeViews(fake_mode)
         self._copies: set[int | None] = set()  # the storages of copies
         self._names: dict[int, str | None] = {}
@@ -121,9 +123,19 @@ class Emitter:
                 shape = (copied, list(val.size()), list(val.stride()), 0)
                 return self.view(origin, aten.as_strided.default, shape)
         empty = self.empty(origin, source)
-        copy = self.call(origin, aten.copy_.default, (empty, source))
-        copy.meta["val"] = empty.meta["val"]
+        into = self._into(origin, empty) if self.lowered else empty
+        copy = self.call(origin, aten.copy_.default, (into, source))
+        copy.meta["val"] = into.meta["val"]
         return empty
+
+    def _into(self, origin: Node, buffer: Node) -> Node:
+        """Return all of a fresh buffer as a view.
+
+        What is copied over the whole of a fresh buffer, Inductor takes for the buffer itself: both would be
+        one, and a kernel that writes the copy would write what it was made of. A view it stores into.
+        """
+        sizes, strides = buffer.args[:2]
+        return self.view(origin, aten.as_strided.default, (buffer, sizes, strides, 0))
 
     def _is_copy(self, known: Any, val: torch.Tensor) -> bool:
         """Return whether a fake value is what copying ``val`` gives, on a storage that no other copy has."""

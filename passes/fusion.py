@@ -1,9 +1,10 @@
 """Writes that Inductor would fuse with reads of the same bytes, in an order that is wrong.
 
 Inductor fuses a computed value with the write that stores it. From the second write into a buffer on, its
-scheduler no longer sees that the value was read from other elements of that buffer (torch 2.13: the read
-was renamed to the first write, and weak dependencies are compared by the old name), so elements are read
+scheduler no longer sees that the value was read from other elements of that buffer (torch 2.11 to 2.13: the
+read was renamed to the first write, and weak dependencies are compared by the old name), so elements are read
 after they were overwritten. Such a buffer is left functional: then its only write is the final ``copy_``.
+What else reads it and may be fused with the write is looked for in ``overtaken.py``.
 
 What a kernel of its own is given is in memory before it writes, and so is what is computed from the old bytes
 and used afterwards: ``realize.py`` sees to it, for the kernels that it knows.
@@ -14,56 +15,33 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch.fx import Node
 
-from . import _torch, listed, scatter
-from .candidate import Candidate, Kind
+from . import _torch, listed
 from .decision import Decision
 from .model import Model
+from .mutation import Mutation, is_born_by_a_write, mutations
+from .overtaken import IN_ORDER, overtaken
 from .place import Place, Storage
 from .realize import REDUCED
 from .region import Region, Size
 from .relayout import REGROUPING
 from .schema import argument, is_operator, schema_of
-from .variant import in_place_form, is_stored_by_inductor
-
-# They keep the order of elements, counted row by row, and their number.
-_IN_ORDER = frozenset({"aten::clone", "aten::copy", "aten::alias", "aten::squeeze", "aten::unsqueeze"})
-
-
-class Mutation(NamedTuple):
-    """A write into a buffer.
-
-    Args:
-        time: its place in the graph.
-        node: what writes.
-        written: the bytes.
-        is_lowered: whether Inductor's own code stores them.
-        is_ready: whether a kernel stores them, before which all is in memory.
-        sources: what is stored, or what it is computed from, each with whether its element i is stored in
-            element i of these bytes.
-    """
-
-    time: float
-    node: Node
-    written: tuple[Region, ...]
-    is_lowered: bool
-    is_ready: bool
-    sources: tuple[tuple[Node, bool], ...]
 
 
 def hazards(decision: Decision) -> dict[Storage, Node]:
     """Return the buffers whose writes Inductor would misorder, each with the write that shows it."""
     if not decision.model.lowered:
         return {}
-    found: dict[Storage, Node] = {}
     stored = {c.node for c in decision.edge.values() if c.writes}
-    for root, mutations in _mutations(decision).items():
-        first = int(_is_born_by_a_write(decision, root))
-        for i, mutation in enumerate(sorted(mutations, key=lambda m: m.time), first):
+    mutated = mutations(decision)
+    found: dict[Storage, Node] = overtaken(decision, mutated)
+    for root, written in mutated.items():
+        first = int(is_born_by_a_write(decision, root))
+        for i, mutation in enumerate(written, first):
             # A kernel of its own is registered before the earlier readers of what it writes are put
             # into memory: one that its other operands were made from is computed again, afterwards.
             # A list is computed and stored in one kernel, without that either.
@@ -71,57 +49,6 @@ def hazards(decision: Decision) -> dict[Storage, Node]:
             if may_be_late and not mutation.is_ready and _reads_elsewhere(decision, root, mutation, stored):
                 found.setdefault(root, mutation.node)
     return found
-
-
-def _is_born_by_a_write(decision: Decision, root: Storage) -> bool:
-    """Return whether a buffer begins as a copy that is written: the next write into it is the second one.
-
-    So does what a refused wrapper makes, and what Inductor lowers functional operators to whose in-place
-    form it lowers.
-    """
-    node, maker = root.node, decision.model.made_by.get(root)
-    if not is_operator(node.target):
-        return maker is not None
-    name = schema_of(node.target).name
-    if name in scatter.VIEWS:
-        is_cloned = maker is not None and (
-            maker.index in decision.early or scatter.moves(decision.model, maker.operand)
-        )
-        return is_cloned or name not in scatter.COMPUTED
-    form = in_place_form(node.target)
-    return form is not None and _torch.is_lowered(form)
-
-
-def _mutations(decision: Decision) -> dict[Storage, list[Mutation]]:
-    found: dict[Storage, list[Mutation]] = {}
-    for candidate in decision.edge.values():
-        if candidate.writes and candidate.index not in decision.moved:
-            found.setdefault(decision.root(candidate.operand.storage), []).append(_mutation(candidate))
-    for storage, writes in decision.model.writes.items():
-        for write in writes:
-            if write.node not in decision.erased:
-                sources = tuple((n, True) for n in write.node.all_input_nodes)
-                copy = Mutation(write.time, write.node, (write.place.region,), True, False, sources)
-                found.setdefault(storage, []).append(copy)
-    return found
-
-
-def _mutation(candidate: Candidate) -> Mutation:
-    is_ready = candidate.kind in (Kind.AUTO_V1, Kind.AUTO_V2, Kind.TRITON)
-    what = candidate.time, candidate.node, candidate.writes
-    return Mutation(*what, is_stored_by_inductor(candidate), is_ready, tuple(_sources(candidate)))
-
-
-def _sources(candidate: Candidate) -> Iterator[tuple[Node, bool]]:
-    """Yield what a candidate's node stores or computes it from; all elements of a list are one kernel."""
-    node, slot = candidate.node, candidate.slot
-    if candidate.kind is Kind.IN_PLACE and listed.is_list(node) and isinstance(slot, int):
-        own = set(listed.parts(node, slot))
-        yield from ((n, True) for n in own)
-        others = {n for i in range(len(node.meta["val"])) if i != slot for n in listed.parts(node, i)}
-        yield from ((n, False) for n in others)
-    else:
-        yield from ((n, candidate.kind is Kind.SCATTER) for n in node.all_input_nodes)
 
 
 def _reads_elsewhere(decision: Decision, root: Storage, mutation: Mutation, stored: set[Node]) -> bool:
@@ -219,7 +146,7 @@ def _before(node: Node, own: Region | None) -> Region | None:
     name = schema_of(op).name
     if own is not None and name in REGROUPING:
         return _grouped(own, Region.of(node.all_input_nodes[0].meta["val"]).sizes)
-    if own is None or torch.Tag.pointwise in op.tags or name in _IN_ORDER:
+    if own is None or torch.Tag.pointwise in op.tags or name in IN_ORDER:
         return own
     dims = _order(node, len(own.sizes))
     if dims is None or own.sizes != Region.of(node.meta["val"]).sizes:

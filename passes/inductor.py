@@ -185,7 +185,8 @@ def copy_dtype_views(graph: Graph) -> None:
         chosen = [i for i, base in enumerate(bases) if i not in by_storage and _is_dtype_view_inside(base)]
         if not chosen:
             continue
-        emitter = Emitter(graph, _torch.fake_mode_of([bases[chosen[0]].meta["val"]]))
+        mode = _torch.fake_mode_of([bases[chosen[0]].meta["val"]])
+        emitter = Emitter(graph, mode, lowered=True)
         for i in chosen:
             bases[i] = emitter.clone(node, bases[i])
         node.kwargs = {**node.kwargs, "_all_bases": bases}

@@ -115,7 +115,7 @@ class Rewriter:
     def __init__(self, decision: Decision) -> None:
         self.decision = decision
         self.model: Model = decision.model
-        self.emitter: Emitter = Emitter(self.model.graph, self.model.fake_mode)
+        self.emitter: Emitter = Emitter(self.model.graph, self.model.fake_mode, lowered=self.model.lowered)
         self.by_node: dict[Node, list[Candidate]] = self.model.candidates_of
         self.copied: dict[Node, dict[Node, None]] = {}
         for index, _, operand in decision.copied:
