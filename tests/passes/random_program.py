@@ -1,122 +1,105 @@
-"""Random programs that write in place, as text: for what only compiling whole programs can show.
-
-They write through views of inputs and of what they compute, by kernels, slices, indices, masks and lists, and
-read in between what they overwrite later. Nothing that is written shares elements with what the same call
-reads: eager mode would see its own write, which a functional graph does not.
-"""
+"""Random programs with views and in-place operators, as users write them, for AOTAutograd to trace."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
 from pytest_reinplace.passes import adversary
+from pytest_reinplace.passes.draws import Draws
 
-_LENGTH, _SIDE = 24, 5
-_KERNELS = ("mix", "late", "rows", "bump")
-_READ_ONLY = ("w", "v")
-_PARTS = ("[0:3, 0:3]", "[1:4, 1:4]", "[0:3, 1:4]", ".t()[0:3, 0:3]", ".t()[1:4, 0:3]")
+Tensor = torch.Tensor
+Step = Callable[[list[Tensor]], None]
+
+SHAPES = ((8,), (4, 6), (4, 4), (2, 4, 3))
 
 
+@dataclasses.dataclass(frozen=True)
 class RandomProgram:
-    """One program.
+    """A function of tensors, its arguments and its text."""
 
-    Args:
-        seed: of all choices, and of the numbers in its inputs.
-    """
+    lines: Sequence[str]
+    shapes: Sequence[tuple[int, ...]]
+    returned: Sequence[int]
 
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
-        self._draw = random.Random(seed)
-        self._is_square = self._draw.random() < 0.4
-        self._names = ["a", "b", *_READ_ONLY]
-        self._results: list[str] = []
-        lines = [self._statement() for _ in range(self._draw.randrange(3, 9))]
-        returned = [f"{n}.sum()" if self._draw.random() < 0.15 else n for n in self._results]
-        lines.append(f"return [{', '.join(returned)}]")
-        self.source: str = "def program(a, b, w, v, i):\n" + "".join(f"    {line}\n" for line in lines)
+    def inputs(self) -> list[Tensor]:
+        generator = torch.Generator().manual_seed(len(self.lines))
+        made = [torch.randint(0, 1 << 40, shape, generator=generator) for shape in self.shapes]
+        return [*made, torch.tensor([1, 0])]
 
-    def function(self) -> Callable[..., list[torch.Tensor]]:
-        """Return the program, to be called with five inputs."""
-        kernels = {name: adversary.operator(name) for name in _KERNELS}
-        names: dict[str, Any] = {"torch": torch, "kernels": kernels}
-        exec(self.source, names)
-        found: Callable[..., list[torch.Tensor]] = names["program"]
-        return found
+    def __call__(self, *args: Tensor) -> tuple[Tensor, ...]:
+        names: dict[str, Any] = {
+            "t": list(args[:-1]),
+            "index": args[-1],
+            "torch": torch,
+            "op": adversary.operator,
+        }
+        for line in self.lines:
+            exec(line, names)
+        return tuple(names["t"][i] for i in self.returned)
 
-    def inputs(self) -> list[torch.Tensor]:
-        """Return new inputs, the same at each call: four of one shape, and three places."""
-        shape = (_SIDE, _SIDE) if self._is_square else (_LENGTH,)
-        numbers = torch.Generator().manual_seed(self.seed)
-        given = [torch.randint(0, 100, shape, generator=numbers) for _ in range(4)]
-        return [*given, torch.tensor([0, 2, 3])]
+    def __str__(self) -> str:
+        shapes = ", ".join(map(str, self.shapes))
+        return "\n".join([f"# t = inputs of shapes {shapes}", *self.lines, f"return {self.returned}"])
 
-    def _view(self, name: str) -> str:
-        if self._is_square:
-            return name + self._draw.choice(_PARTS)
-        first = self._draw.randrange(5)
-        return f"{name}[{first}:{first + 12}]"
 
-    def _written(self) -> str:
-        return self._draw.choice([n for n in self._names if n not in _READ_ONLY])
+def random_program(seed: int) -> RandomProgram:
+    """Return the program of a seed. It runs: each line was tried on tensors of the shapes."""
+    draws = Draws.seeded(seed)
+    shape = draws.of(SHAPES)
+    shapes = [shape if draws.chance(70) else draws.of(SHAPES) for _ in range(draws.between(1, 3))]
+    values = [torch.arange(torch.Size(s).numel()).view(s).clone() for s in shapes]
+    names: dict[str, Any] = {
+        "t": values,
+        "index": torch.tensor([1, 0]),
+        "torch": torch,
+        "op": adversary.operator,
+    }
+    lines: list[str] = []
+    for _ in range(draws.between(2, 8)):
+        line = _line(draws, values)
+        try:
+            exec(line, names)
+        except (RuntimeError, IndexError, ValueError):
+            continue
+        lines.append(line)
+    returned = sorted({draws.below(len(values)) for _ in range(draws.between(0, 2))})
+    return RandomProgram(lines, shapes, returned)
 
-    def _value(self) -> str:
-        """Return an expression whose value is new: a copy of what is written may be read for it."""
-        return f"({self._expression(0)} * 1)"
 
-    def _expression(self, depth: int) -> str:
-        part = lambda: self._expression(depth + 1)  # noqa: E731
-        kind = 0.0 if depth > 1 else self._draw.random()
-        if kind < 0.3:
-            return self._view(self._draw.choice(self._names))
-        if kind < 0.6:
-            return f"({part()} {self._draw.choice('+*-')} {part()})"
-        if kind < 0.75:
-            return f"({part()} * {self._draw.randrange(2, 5)})"
-        if kind < 0.85:
-            return f"{part()}.flip(0)" if kind < 0.8 or not self._is_square else f"{part()}.t()"
-        if kind < 0.9:
-            return f"({part()} + {part()}.sum())"
-        return f"{part()}.clone()" if kind < 0.95 else f"torch.where({part()} > 50, {part()}, {part()})"
-
-    def _statement(self) -> str:
-        kinds = (self._store, self._kernel, self._put, self._mask, self._list, self._compute, self._compute)
-        return self._draw.choice((self._store, self._store, *kinds))()
-
-    def _store(self) -> str:
-        into = self._view(self._written())
-        how = self._draw.choice(("copy_", "copy_", "add_", "mul_"))
-        return f"{into}.{how}({self._value() if how != 'mul_' else self._draw.randrange(2, 4)})"
-
-    def _kernel(self) -> str:
-        name, into = self._draw.choice(_KERNELS), self._written()
-        into = self._draw.choice((into, self._view(into)))
-        given = {"bump": [into], "late": [self._value(), into, self._value()]}
-        return f"kernels[{name!r}]({', '.join(given.get(name, [into, self._value()]))})"
-
-    def _put(self) -> str:
-        where = self._draw.choice(("i", "i + 1", "torch.arange(1, 4)"))
-        if self._draw.random() < 0.4:
-            return f"{self._written()}[{where}] = {self._draw.randrange(9)}"
-        return f"{self._written()}.index_put_(({where},), {self._draw.choice(_READ_ONLY)}[0:3])"
-
-    def _mask(self) -> str:
-        limit, value = self._draw.randrange(100), self._draw.randrange(9)
-        return f"{self._written()}[{self._draw.choice(self._names)} > {limit}] = {value}"
-
-    def _list(self) -> str:
-        into = self._draw.sample([n for n in self._names if n not in _READ_ONLY], 2)
-        added = [f"{self._draw.choice(self._names)} * 2" for _ in into]
-        return f"torch._foreach_add_([{', '.join(into)}], [{', '.join(added)}])"
-
-    def _compute(self) -> str:
-        name = f"z{len(self._results)}"
-        self._results.append(name)
-        if self._draw.random() < 0.5:
-            return f"{name} = {self._expression(0)} + 1"
-        value = f"{self._draw.choice(self._names)} * {self._draw.randrange(2, 4)}"
-        self._names.append(name)
-        return f"{name} = {value}"
+def _line(draws: Draws, values: list[Tensor]) -> str:
+    i, j, k = (len(values) - 1 - draws.below(len(values)) for _ in range(3))
+    x, y, z = f"t[{i}]", f"t[{j}]", f"t[{k}]"
+    value = values[i]
+    size = value.shape[0] if value.dim() else 1
+    low = draws.below(max(1, size - 1))
+    high = draws.between(low + 1, size)
+    views = [f"{x}[{low}:{high}]", f"{x}[{low}:]", f"{x}[::2]", f"{x}[{low}]", f"{x}.view(-1)"]
+    views += [f"{x}.transpose(0, -1)", f"{x}.diagonal(0, 0, -1)", f"{x}[..., 1:]", f"{x}[..., 0]"]
+    values_of = [f"{x}.clone()", f"{x} * 3", f"{x} + {y}", f"{x}.flip(0)", f"torch.cat([{x}, {x}])"]
+    values_of += [f"torch.slice_scatter({x}, {y}, 0, {low}, {high})", f"torch.index_put({x}, [index], {y})"]
+    view = draws.of(views)
+    writes = [f"{x}.add_({y})", f"{x}.mul_(3)", f"{x}.copy_({y})", f"{x}[{low}:{high}] = {y}[:{high - low}]"]
+    writes += [f"{x}[index] = {y}[:2]", f"{x}.zero_()", f"{x}[{low}:{high}] = {x}[:{high - low}].clone()"]
+    writes += [f"{x}.view(-1)[index] = {y}.view(-1)[:2]", f"{x}[0] = {y}.sum()"]
+    calls = [
+        f"op('mix')({x}, {y})",
+        f"op('bump')({view})",
+        f"op('mix')({view}, {x})",
+        f"op('pair')({x}, {y}, {z})",
+    ]
+    calls += [
+        f"op('late')({x}, {view}, {y})",
+        f"op('many')([{view}, {y}], {x})",
+        f"op('halves')({x}, {view})",
+    ]
+    calls += [
+        f"op('maybe')(None, {x}, {y})",
+        f"op('maybe_many')(None, {view})",
+        f"op('mix')({x}.clone(), {x})",
+    ]
+    kinds = [[f"t.append({v})" for v in views], [f"t.append({v})" for v in values_of], writes, calls, calls]
+    return draws.of(draws.of(kinds))
