@@ -21,6 +21,7 @@ from torch.fx import Graph, Node
 from . import _torch, mend, protect, registry
 from .emit import Emitter
 from .errors import ReinplaceError
+from .mark import mark
 from .options import Options, Ordering, Policy
 from .realize import realize
 from .reinplace import reinplace_graph
@@ -99,6 +100,7 @@ class ReinplacePass(CustomGraphPass):
         clone_all(graph)
         call_kernels(graph)
         realize(graph)
+        mark(graph)
         delay_buffers(graph)
         return report
 

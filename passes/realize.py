@@ -9,12 +9,16 @@ right there, which it would have to do all the same.
 
 So it is with a value that a kernel writes through several of its arguments: Inductor would compute it for
 each of them, into memory of its own.
+
+And what a scatter, or the places of an ``index_put``, are computed of where they store: in one loop they are
+read after elements before them were stored.
 """
 
 from __future__ import annotations
 
 import bisect
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -34,9 +38,10 @@ def realize(graph: Graph) -> int:
     """Put values into memory that a later kernel would spoil; returns how many."""
     roots: dict[Node, Node] = {}
     writes = _writes(graph, roots)
-    if not writes:
+    inlined = _inlined(graph, roots)
+    if not writes and not inlined:
         return 0
-    found = _Late(graph, roots, writes)
+    found = _Late(graph, roots, writes, inlined)
     several = {root for root, kernels in writes.items() if len(set(kernels)) < len(kernels)}
     late = [n for n in graph.nodes if found.includes(n) or (n in several and _is_computed_where_used(n, {}))]
     emitter = Emitter(graph, _torch.fake_mode_of([node.meta["val"] for node in late[:1]]))
@@ -52,31 +57,56 @@ def _writes(graph: Graph, roots: dict[Node, Node]) -> dict[Node, list[Node]]:
     """
     found: dict[Node, list[Node]] = {}
     for node in graph.nodes:
-        source = node.all_input_nodes[0] if _is_view(node) else node
+        source = node.all_input_nodes[0] if is_view(node) else node
         roots[node] = roots.get(source, source)
         for written in _written(node):
             found.setdefault(roots.get(written, written), []).append(node)
     return found
 
 
-def _is_view(node: Node) -> bool:
+def is_view(node: Node) -> bool:
+    """Return whether a node is a view, or one of several, of its first operand."""
     if node.op != "call_function" or not node.all_input_nodes:
         return False
     if node.target is operator.getitem:
-        return _is_view(node.all_input_nodes[0])
+        return is_view(node.all_input_nodes[0])
     return is_operator(node.target) and schema_of(node.target).view
 
 
 def _written(node: Node) -> list[Node]:
-    """Return what a node writes that Inductor calls a kernel for."""
+    """Return what a node writes that Inductor calls a kernel for, or makes one of for a list.
+
+    A list is given its place in the program where it is computed, before it is stored (on GPUs).
+    """
     if node.op != "call_function" or not is_operator(node.target):
         return []
     schema = schema_of(node.target)
-    if not schema.mutable or (_torch.is_lowered(node.target) and not _torch.is_fallback(node.target)):
+    is_stored = _torch.is_lowered(node.target) and not _torch.is_fallback(node.target)
+    if not schema.mutable or (is_stored and not listed.is_list(node)):
         return []
     values = [argument(node, name) for name in schema.mutable]
     flat = [v for value in values for v in (value if isinstance(value, list | tuple) else [value])]
     return [v for v in flat if isinstance(v, Node)]
+
+
+def _inlined(graph: Graph, roots: dict[Node, Node]) -> dict[Node, set[Node]]:
+    """Return what is computed in a loop that stores by an index, each with the buffers that are stored into.
+
+    Of an ``index_put`` only the places are: what it puts Inductor itself puts into memory before, where it
+    is computed from the buffer.
+    """
+    found: dict[Node, set[Node]] = {}
+    for node in graph.nodes:
+        if node.op != "call_function" or not is_operator(node.target) or not schema_of(node.target).mutable:
+            continue
+        operands: list[Any] = []
+        if schema_of(node.target).name.startswith("aten::scatter"):
+            operands = node.all_input_nodes[1:]
+        elif schema_of(node.target).name in ("aten::index_put_", "prims::_unsafe_index_put_"):
+            operands = [i for i in argument(node, "indices") if i is not None]
+        for operand in operands:
+            found.setdefault(roots[operand], set()).add(roots[node.args[0]])  # type: ignore[index]
+    return found
 
 
 class _Late:
@@ -86,12 +116,21 @@ class _Late:
         graph: the graph.
         roots: what every node is a view of.
         writes: the kernels that write each buffer, in order.
+        inlined: what is computed in a loop that stores, with the buffers.
     """
 
-    def __init__(self, graph: Graph, roots: dict[Node, Node], writes: dict[Node, list[Node]]) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        roots: dict[Node, Node],
+        writes: dict[Node, list[Node]],
+        inlined: dict[Node, set[Node]],
+    ) -> None:
         self._order = {node: i for i, node in enumerate(graph.nodes)}
         self._times = {root: [self._order[n] for n in nodes] for root, nodes in writes.items()}
         self._roots = roots
+        self._inlined = inlined
+        self._written = self._times.keys() | {root for buffers in inlined.values() for root in buffers}
         # Which written buffers a value is computed from, where it is not in memory.
         self._reads: dict[Node, frozenset[Node]] = {}
         self._stored: dict[Node, bool] = {}
@@ -103,13 +142,14 @@ class _Late:
         inputs = listed.inputs_of(node) if listed.maker(node) else node.all_input_nodes
         sources = [self._roots.get(n, n) for n in inputs]
         found = {r for source in sources for r in (source, *self._reads.get(source, ()))}
-        read = frozenset(r for r in found if r in self._times)
+        read = found & self._written
         if not read or _is_stored_output(node):
             return False
-        last = max((self._order[user] for user in _users(node)), default=0)
-        late = any(_first_after(self._times[root], self._order[node]) < last for root in read)
+        last, time = max((self._order[user] for user in _users(node)), default=0), self._order[node]
+        late = any(_first_after(self._times.get(root, ()), time) < last for root in read)
+        late = late or not read.isdisjoint(self._inlined.get(node, ()))
         if not late:
-            self._reads[node] = read
+            self._reads[node] = frozenset(read)
         return late
 
 
@@ -120,7 +160,7 @@ def _is_stored_output(node: Node) -> bool:
     return not is_single and any(user.op == "output" for user in node.users)
 
 
-def _first_after(times: list[int], time: int) -> float:
+def _first_after(times: Sequence[int], time: int) -> float:
     at = bisect.bisect_right(times, time)
     return times[at] if at < len(times) else float("inf")
 
@@ -131,7 +171,7 @@ def _users(node: Node) -> list[Node]:
     while pending:
         user = pending.pop()
         found.append(user)
-        if _is_view(user):
+        if is_view(user):
             pending.extend(user.users)
     return found
 

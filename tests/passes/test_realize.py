@@ -168,3 +168,18 @@ def test_a_list_made_of_an_old_one_is_stored_in_its_stead() -> None:
     after = p.builder.item(p.call(aten._foreach_neg.default, [first]), 0)
     p.write()
     assert p.stored(p.call(aten.mul.Tensor, after, 2)) == [after.name]
+
+
+def test_a_value_that_a_list_overwrites_is_stored() -> None:
+    p = Program()
+    old = p.call(aten.mul.Tensor, p.x, 2)
+    p.builder.graph.call_function(aten._foreach_add_.List, ([p.x], [p.y]))
+    assert p.stored(p.call(aten.neg.default, old)) == [old.name]
+
+
+def test_a_value_that_inductor_stores_over_is_not() -> None:
+    p = Program()
+    old = p.call(aten.mul.Tensor, p.x, 2)
+    p.builder.graph.call_function(aten.copy_.default, (p.x, p.y))
+    # Inductor puts the readers of what it stores into itself into memory, in time.
+    assert p.stored(p.call(aten.neg.default, old)) == []
