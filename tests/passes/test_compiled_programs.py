@@ -7,49 +7,123 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
 from torch._inductor.utils import fresh_inductor_cache
 
-from pytest_reinplace.passes import inductor_options
-
-from .compiled_program import CompiledProgram
+from pytest_reinplace.passes import compiled, inductor_options
+from pytest_reinplace.passes.random_program import RandomProgram
 
 _TOGETHER = 5
 _COUNT = int(os.environ.get("REINPLACE_PROGRAMS", "10"))
 _FIRST = int(os.environ.get("REINPLACE_FIRST_PROGRAM", "0"))
 
 
-def wrong(program: CompiledProgram) -> str:
-    """Return what a compiled program makes wrong; nothing where it is right."""
-    function, expected, given = program.function(), program.inputs(), program.inputs()
-    results = function(*expected)
-    torch._dynamo.reset()
-    actual = torch.compile(function, fullgraph=True, options=inductor_options())(*given)
-    for i, (one, other) in enumerate(zip((*results, *expected), (*actual, *given), strict=True)):
-        if not torch.equal(one, other):
-            what = f"result {i}" if i < len(results) else f"input {i - len(results)}"
-            return f"{what} of seed {program.seed} differs\n{program.source}"
-    return ""
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    yield
+    torch.compiler.reset()
 
 
 @pytest.mark.parametrize("first", range(_FIRST, _FIRST + _COUNT, _TOGETHER))
 def test_compiled_programs_do_what_eager_mode_does(first: int) -> None:
     with fresh_inductor_cache():
         for seed in range(first, min(first + _TOGETHER, _FIRST + _COUNT)):
-            assert wrong(CompiledProgram(seed)) == ""
-    torch._dynamo.reset()
+            program = RandomProgram(seed)
+            found = compiled.problem(program, inductor_options())
+            assert not found or _is_refused_by_torch(program), f"seed {seed}: {found}\n{program.source}"
+
+
+def _is_refused_by_torch(program: RandomProgram) -> bool:
+    """Return whether AOTAutograd compiles a program for nobody."""
+    function = program.function()
+    try:
+        torch.compile(function, fullgraph=True, backend="aot_eager")(*program.inputs())
+    except Exception:  # noqa: BLE001  (whatever it raises)
+        return True
+    return False
 
 
 def test_a_program_of_a_seed_is_the_same_again() -> None:
-    assert CompiledProgram(3).source == CompiledProgram(3).source != CompiledProgram(4).source
-    assert all(map(torch.equal, CompiledProgram(3).inputs(), CompiledProgram(3).inputs()))
+    assert RandomProgram(3).source == RandomProgram(3).source != RandomProgram(4).source
+    assert all(map(torch.equal, RandomProgram(3).inputs(), RandomProgram(3).inputs()))
 
 
-def test_what_differs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    program = CompiledProgram(3)
-    program.source = (
-        "def program(a, b, w, v, i):\n    b.add_(torch.compiler.is_compiling() * 1)\n    return [a]\n"
-    )
-    assert "input 1 of seed 3 differs" in wrong(program)
+def test_programs_run_in_eager_mode() -> None:
+    for seed in range(300):
+        program = RandomProgram(seed)
+        program.function()(*program.inputs())
+
+
+class Chosen(RandomProgram):
+    """A program whose lines are given."""
+
+    def __init__(self, *lines: str, returned: tuple[str, ...] = ()) -> None:
+        super().__init__(3)
+        self.lines, self.returned = list(lines), list(returned)
+
+
+IS_COMPILED = "torch.compiler.is_compiling()"
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        (f"b.add_({IS_COMPILED} * 1)", "input 1 differs"),
+        (f"z0 = a + {IS_COMPILED} * 1", "result 0 differs"),
+        (f"z0 = a.double() if {IS_COMPILED} else a", "result 0 differs"),
+        (f"z0 = a[{IS_COMPILED} * 1 :]", "result 0 differs"),
+        ("z0 = a * 1", ""),
+    ],
+)
+def test_what_differs_is_told(line: str, found: str) -> None:
+    program = Chosen(line, returned=("z0",) if line.startswith("z0") else ())
+    assert compiled.problem(program, inductor_options()) == found
+
+
+def test_what_is_not_compiled_is_told() -> None:
+    assert compiled.problem(Chosen("print(torch.tensor(a.sum().item()))"), {}).startswith("raises ")
+
+
+def test_what_eager_mode_refuses_is_raised() -> None:
+    with pytest.raises(NameError, match="nothing"):
+        compiled.problem(Chosen("nothing"), {})
+
+
+def test_a_program_is_made_small() -> None:
+    lines = ("z0 = a * 2", "z1 = z0 * 3", "z0[0:2] = 5", "z2 = w * 2", "b.add_(1)")
+    program = Chosen(*lines, returned=("z0", "z1.sum()", "z2"))
+    small = compiled.minimal(program, lambda p: bool(p.function()(*p.inputs())) and "z0[0:2] = 5" in p.lines)
+    assert small.lines == ["z0 = a * 2", "z0[0:2] = 5"]
+    assert small.returned == ["z0"]
+    assert program.lines == list(lines)  # the program itself is as it was
+
+
+def test_the_command_counts_and_prints(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def problem(program: RandomProgram, options: dict[str, Any], device: str = "cpu") -> str:
+        program.function()(*program.inputs(device))
+        if program.seed == 1 and options and len(program.lines) > 1:
+            return "result 0 differs"
+        return "raises KeyError: 'op1'" if program.seed == 2 and not options else ""
+
+    monkeypatch.setattr(compiled, "problem", problem)
+    assert compiled.main(["--programs", "4", "--beside"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split() for line in lines[1:3]] == [
+        ["exact", "4", "3", "1", "0"],
+        ["inductor", "4", "3", "0", "1"],
+    ]
+    assert "seeds that exact fails: 1" in lines
+    assert "# seed 1: exact: result 0 differs; inductor: right" in lines
+    assert sum(line.startswith("    ") for line in lines) == 3  # two lines, and what is returned
+    assert compiled.main(["--programs", "4", "--side", "inductor"]) == 0  # it raises, and tells
+
+
+def test_processes_find_the_same() -> None:
+    found = list(compiled.fates(range(3, 5), ["inductor"], "cpu", jobs=2))
+    assert found == [compiled.Fate(3, {"inductor": ""}), compiled.Fate(4, {"inductor": ""})]

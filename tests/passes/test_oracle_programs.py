@@ -15,7 +15,7 @@ from torch.fx import GraphModule
 from pytest_reinplace.passes import reinplace
 from pytest_reinplace.passes.verify import EquivalenceError, assert_equivalent
 
-from .random_program import RandomProgram, random_program
+from .traced_program import RandomProgram, random_program
 
 
 def compiled(program: RandomProgram, one_pass: Any, *, dynamic: bool) -> Any:

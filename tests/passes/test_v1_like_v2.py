@@ -15,9 +15,9 @@ from pytest_reinplace.passes.region import Geometry, Region
 from pytest_reinplace.passes.verify import assert_equivalent, minimum_clone_bytes
 from pytest_reinplace.passes.wrapper import base_views
 
-from .random_program import RandomProgram, random_program
 from .test_oracle_programs import compiled
 from .trace import arange, functional, ops
+from .traced_program import RandomProgram, random_program
 
 Tensor = torch.Tensor
 Key = tuple[str, bool, int, Reason | None]

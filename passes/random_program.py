@@ -7,13 +7,14 @@ reads: eager mode would see its own write, which a functional graph does not.
 
 from __future__ import annotations
 
+import copy
 import random
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from pytest_reinplace.passes import adversary
+from . import adversary
 
 _LENGTH, _SIDE = 24, 5
 _KERNELS = ("mix", "late", "rows", "bump", "fresh", "many", "overwrite", "produce")
@@ -23,8 +24,8 @@ _ROW_PARTS = ("[0:24:2]", "[1:24:2]", ".chunk(2)[0]", ".chunk(2)[1]", ".view(2, 
 _ROWS_OF_INDEX = ("scatter_", "scatter_add_", "index_add_", "index_copy_")
 
 
-class CompiledProgram:
-    """One program.
+class RandomProgram:
+    """One program, of four tensors of one shape (``a``, ``b``, ``w``, ``v``) and of places (``i``).
 
     Args:
         seed: of all choices, and of the numbers in its inputs.
@@ -38,10 +39,28 @@ class CompiledProgram:
         self._has_gaps = self._chance(0.2)
         self._names = ["a", "b", *_READ_ONLY]
         self._results: list[str] = []
-        lines = [self._statement() for _ in range(self._draw.randrange(3, 9))]
-        returned = [f"{n}.sum()" if self._chance(0.15) else n for n in self._results if self._chance(0.9)]
-        lines.append(f"return [{', '.join(returned)}]")
-        self.source: str = "def program(a, b, w, v, i):\n" + "".join(f"    {line}\n" for line in lines)
+        self.lines: list[str] = [self._statement() for _ in range(self._draw.randrange(3, 9))]
+        self.returned: list[str] = [
+            f"{n}.sum()" if self._chance(0.15) else n for n in self._results if self._chance(0.9)
+        ]
+
+    @property
+    def source(self) -> str:
+        """Return the program's text."""
+        lines = [*self.lines, f"return [{', '.join(self.returned)}]"]
+        return "def program(a, b, w, v, i):\n" + "".join(f"    {line}\n" for line in lines)
+
+    def without(self, at: int) -> RandomProgram:
+        """Return the program without one of its lines, and without what that line computes among its results.
+
+        Later lines may use what is no longer there.
+        """
+        other = copy.copy(self)
+        name, is_named, _ = self.lines[at].partition(" = ")
+        other.lines = self.lines[:at] + self.lines[at + 1 :]
+        if is_named:
+            other.returned = [r for r in self.returned if r.removesuffix(".sum()") != name]
+        return other
 
     def function(self) -> Callable[..., list[torch.Tensor]]:
         """Return the program, to be called with five inputs."""
@@ -52,7 +71,10 @@ class CompiledProgram:
         return found
 
     def inputs(self, device: str = "cpu") -> list[torch.Tensor]:
-        """Return new inputs, the same at each call: four of one shape, and three places."""
+        """Return new inputs, the same at each call: four of one shape, and three places.
+
+        They are integers, or whole numbers in ``float64``; some have gaps between their elements.
+        """
         shape = (_SIDE, _SIDE) if self._is_square else (_LENGTH,)
         numbers = torch.Generator().manual_seed(self.seed)
         dtype = torch.float64 if self._is_float else torch.int64
