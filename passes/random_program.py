@@ -8,6 +8,7 @@ reads: eager mode would see its own write, which a functional graph does not.
 from __future__ import annotations
 
 import copy
+import functools
 import random
 from collections.abc import Callable
 from typing import Any
@@ -102,7 +103,7 @@ class RandomProgram:
         return f"({self._expression(0)} * 1)"
 
     def _expression(self, depth: int) -> str:
-        part = lambda: self._expression(depth + 1)  # noqa: E731
+        part: Callable[[], str] = functools.partial(self._expression, depth + 1)
         kind = 0.0 if depth > 1 else self._draw.random()
         if kind < 0.3:
             return self._view(self._draw.choice(self._names))
@@ -116,7 +117,7 @@ class RandomProgram:
             return f"{part()}.flip(0)" if kind < 0.8 or not self._is_square else f"{part()}.t()"
         if kind < 0.9:
             if self._is_square and self._is_float:
-                return f"(torch.mm({part()} % 10, {part()} % 10))"
+                return f"torch.mm({part()}, {part()})"
             return f"({part()} + {part()}.sum())"
         return f"{part()}.clone()" if kind < 0.95 else f"torch.where({part()} > 50, {part()}, {part()})"
 

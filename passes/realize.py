@@ -105,7 +105,7 @@ def _inlined(graph: Graph, roots: dict[Node, Node]) -> dict[Node, set[Node]]:
         elif schema_of(node.target).name in ("aten::index_put_", "prims::_unsafe_index_put_"):
             operands = [i for i in argument(node, "indices") if i is not None]
         for operand in operands:
-            found.setdefault(roots[operand], set()).add(roots[node.args[0]])  # type: ignore[index]
+            found.setdefault(roots[operand], set()).add(roots[node.args[0]])
     return found
 
 
