@@ -88,8 +88,7 @@ def registering_file(qualname: str) -> str | None:
         return str(code.co_filename)
     entry = private("torch._library.simple_registry", "singleton").find(qualname)
     kernel = getattr(getattr(entry, "fake_impl", None), "kernel", None)
-    source = str(getattr(kernel, "source", ""))
-    return source.rpartition(":")[0] or None
+    return str(getattr(kernel, "source", "")).rpartition(":")[0] or None
 
 
 @contextlib.contextmanager
@@ -117,10 +116,16 @@ def slices_count_from_storage() -> bool:
     """Return whether v2 wrappers count slices from the start of the storage instead of from their base."""
     module = importlib.import_module("torch._higher_order_ops.auto_functionalize")
     encode = getattr(module, "try_use_slice", None)
-    if encode is None:
-        return False
     base = torch.empty(8)[4:]
-    return bool(encode(base, base[1:3]) == (0, 5, 7))
+    return encode is not None and bool(encode(base, base[1:3]) == (0, 5, 7))
+
+
+def lowered(module: Any, fake_mode: Any, given: torch.Tensor) -> Any:
+    """Return what Inductor lowers the first result of a module to, for a fake input."""
+    graph = private("torch._inductor.graph", "GraphLowering")(module, [given], fake_mode.shape_env)
+    with private("torch._inductor.virtualized", "V").set_graph_handler(graph), inductor_fake_mode(fake_mode):
+        graph.run(given)
+        return graph.graph_outputs[0]
 
 
 def is_lowered(op: Any) -> bool:
@@ -153,14 +158,13 @@ def scan_runs_each_step_once() -> bool:
 
     Older ones run it on the first element once more, to learn the shapes of the results.
     """
-    generic_scan = private("torch._higher_order_ops.scan", "generic_scan")
     runs: list[int] = []
 
     def body(carry: torch.Tensor, x: torch.Tensor) -> list[torch.Tensor]:
         runs.append(1)
         return [carry + x, x.clone()]
 
-    generic_scan(body, [torch.zeros(1)], [torch.zeros(2, 1)])
+    private("torch._higher_order_ops.scan", "generic_scan")(body, [torch.zeros(1)], [torch.zeros(2, 1)])
     return len(runs) == 2
 
 
@@ -177,8 +181,7 @@ def inductor_step(name: str) -> Any:
     """
     module = "reinplace" if name in _REINPLACE_STEPS else "post_grad"
     if name == "fix_auto_functionalized_dtype_views":
-        post_grad = importlib.import_module("torch._inductor.fx_passes.post_grad")
-        return getattr(post_grad, name, None)
+        return getattr(importlib.import_module("torch._inductor.fx_passes.post_grad"), name, None)
     return private(f"torch._inductor.fx_passes.{module}", name)
 
 
@@ -212,9 +215,7 @@ def digest_of_files(files: tuple[str, ...]) -> str:
 
 def statically_known(shape_env: Any, expr: Any) -> bool:
     """Return whether a sympy relation holds for all sizes; never adds a guard."""
-    if expr is True or expr is False:
-        return bool(expr)
-    if getattr(expr, "is_Boolean", False) and expr in (True, False):
+    if expr is True or expr is False or (getattr(expr, "is_Boolean", False) and expr in (True, False)):
         return bool(expr)
     if shape_env is None:
         return False

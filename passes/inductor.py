@@ -24,6 +24,7 @@ from .errors import ReinplaceError
 from .mark import mark
 from .options import Options, Ordering, Policy
 from .realize import realize
+from .rebase import rebase
 from .reinplace import reinplace_graph
 from .report import Report
 from .schema import is_operator, schema_of
@@ -102,6 +103,7 @@ class ReinplacePass(CustomGraphPass):
         realize(graph)
         mark(graph)
         delay_buffers(graph)
+        rebase(graph)
         return report
 
     def __call__(self, graph: Graph) -> None:
