@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.fx import Graph, Node
 
-from pytest_reinplace.passes import inductor_options, rebase
+from pytest_reinplace.passes import _torch, inductor_options, rebase
 
 aten = torch.ops.aten
 Tensor = torch.Tensor
@@ -79,6 +79,18 @@ def test_items_of_another_dtype_are_not_counted() -> None:
 def test_where_the_storage_is_counted_from_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rebase, "counts_from_inputs", lambda: False)
     assert view_of()[2] == 0
+
+
+def test_a_torch_that_cannot_be_asked_is_taken_to_count_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*args: object) -> None:
+        raise RuntimeError("no such lowering")
+
+    monkeypatch.setattr(_torch, "lowered", refused)
+    rebase.counts_from_inputs.cache_clear()
+    try:
+        assert rebase.counts_from_inputs() is False
+    finally:
+        rebase.counts_from_inputs.cache_clear()
 
 
 @pytest.fixture
