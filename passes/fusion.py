@@ -21,6 +21,7 @@ import torch
 from torch.fx import Node
 
 from . import _torch, listed
+from .buffer import Buffer, Buffers
 from .decision import Decision
 from .model import Model
 from .mutation import Mutation, is_born_by_a_write, mutations
@@ -32,14 +33,15 @@ from .relayout import REGROUPING
 from .schema import argument, is_operator, schema_of
 
 
-def hazards(decision: Decision) -> dict[Storage, Node]:
+def hazards(decision: Decision, buffers: Buffers) -> dict[Buffer, Node]:
     """Return the buffers whose writes Inductor would misorder, each with the write that shows it."""
     if not decision.model.lowered:
         return {}
     stored = {c.node for c in decision.edge.values() if c.writes}
-    mutated = mutations(decision)
-    found: dict[Storage, Node] = overtaken(decision, mutated)
-    for root, written in mutated.items():
+    mutated = mutations(decision, buffers)
+    found: dict[Buffer, Node] = overtaken(decision, mutated)
+    for buffer, written in mutated.items():
+        root = buffer.root
         first = int(is_born_by_a_write(decision, root))
         for i, mutation in enumerate(written, first):
             # A kernel of its own is registered before the earlier readers of what it writes are put
@@ -47,7 +49,7 @@ def hazards(decision: Decision) -> dict[Storage, Node]:
             # A list is computed and stored in one kernel, without that either.
             may_be_late = i or not mutation.is_lowered or listed.is_list(mutation.node)
             if may_be_late and not mutation.is_ready and _reads_elsewhere(decision, root, mutation, stored):
-                found.setdefault(root, mutation.node)
+                found.setdefault(buffer, mutation.node)
     return found
 
 

@@ -10,6 +10,7 @@ import torch
 from torch.fx import Node
 
 from . import _torch, listed, scatter
+from .buffer import Buffer, Buffers
 from .candidate import Candidate, Kind
 from .decision import Decision
 from .place import Storage
@@ -50,19 +51,20 @@ class Mutation(NamedTuple):
     sources: tuple[tuple[Node, bool], ...]
 
 
-def mutations(decision: Decision) -> dict[Storage, list[Mutation]]:
+def mutations(decision: Decision, buffers: Buffers) -> dict[Buffer, list[Mutation]]:
     """Return the writes into each buffer, in the order of the graph."""
-    found: dict[Storage, list[Mutation]] = {}
+    found: dict[Buffer, list[Mutation]] = {}
     for candidate in decision.edge.values():
         if candidate.writes and candidate.index not in decision.moved:
-            root = decision.root(candidate.operand.storage)
-            found.setdefault(root, []).append(_mutation(decision, candidate))
+            buffer = buffers.of_candidate(candidate)
+            found.setdefault(buffer, []).append(_mutation(decision, candidate))
     for storage, writes in decision.model.writes.items():
         for write in writes:
             if write.node not in decision.erased:
                 sources = tuple((n, True) for n in write.node.all_input_nodes)
                 copy = Mutation(write.time, write.node, (write.place.region,), True, True, False, sources)
-                found.setdefault(storage, []).append(copy)
+                buffer = buffers.of_node(write.node.all_input_nodes[0], storage)
+                found.setdefault(buffer, []).append(copy)
     for written in found.values():
         written.sort(key=operator.attrgetter("time"))
     return found

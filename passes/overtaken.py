@@ -25,6 +25,7 @@ import torch
 from torch.fx import Node
 
 from . import listed
+from .buffer import Buffer
 from .decision import Decision
 from .mutation import Mutation, is_born_by_a_write, is_computed
 from .place import Place, Read, Storage
@@ -60,28 +61,28 @@ class Glance(NamedTuple):
     node: Node | None
 
 
-def overtaken(decision: Decision, mutated: dict[Storage, list[Mutation]]) -> dict[Storage, Node]:
+def overtaken(decision: Decision, mutated: dict[Buffer, list[Mutation]]) -> dict[Buffer, Node]:
     """Return the buffers with a reader that a store would overtake, each with the store.
 
     Args:
         decision: what is in place.
         mutated: the writes into each buffer, in order.
     """
-    pairs: dict[Storage, list[tuple[float, Mutation]]] = {}
-    for root, written in mutated.items():
-        begin = [-1.0] if is_born_by_a_write(decision, root) else []
+    pairs: dict[Buffer, list[tuple[float, Mutation]]] = {}
+    for buffer, written in mutated.items():
+        begin = [-1.0] if is_born_by_a_write(decision, buffer.root) else []
         before = itertools.chain(begin, (m.time for m in written))
         after = written if begin else written[1:]
         found = [(time, m) for time, m in zip(before, after, strict=False) if m.is_direct]
         if found:
-            pairs[root] = found
+            pairs[buffer] = found
     if not pairs:
         return {}
-    glances = _glances(decision, pairs)
+    glances = _glances(decision, (buffer.root for buffer in pairs))
     return {
-        root: store
-        for root, found in pairs.items()
-        if (store := _first(decision, sorted(glances.get(root, ()), key=_TIME), found)) is not None
+        buffer: store
+        for buffer, found in pairs.items()
+        if (store := _first(decision, glances[buffer.root], found)) is not None
     }
 
 
@@ -217,7 +218,7 @@ def _keeps_order(node: Node, sizes: tuple[Size, ...]) -> bool:
 
 
 def _glances(decision: Decision, roots: Iterable[Storage]) -> dict[Storage, list[Glance]]:
-    """Return what Inductor's own code reads of some buffers."""
+    """Return what Inductor's own code reads of some storages, in order."""
     model = decision.model
     found: dict[Storage, list[Glance]] = {root: [] for root in roots}
     for storage, reads in model.reads.items():
@@ -235,6 +236,8 @@ def _glances(decision: Decision, roots: Iterable[Storage]) -> dict[Storage, list
         place = model.place(operand)
         if place is not None and decision.root(place.storage) in found:
             found[decision.root(place.storage)].append(Glance(model.order[before] - 0.5, place, None))
+    for glances in found.values():
+        glances.sort(key=_TIME)
     return found
 
 

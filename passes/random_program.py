@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import functools
 import random
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -30,20 +31,21 @@ class RandomProgram:
 
     Args:
         seed: of all choices, and of the numbers in its inputs.
+        has_triton: whether some lines launch a Triton kernel, for which it needs a device.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, has_triton: bool = False) -> None:
         self.seed = seed
+        self._has_triton = has_triton
         self._draw = random.Random(seed)
         self._is_square = self._chance(0.4)
         self._is_float = self._chance(0.3)
         self._has_gaps = self._chance(0.2)
+        self._is_one_storage = self._chance(0.1)
         self._names = ["a", "b", *_READ_ONLY]
         self._results: list[str] = []
         self.lines: list[str] = [self._statement() for _ in range(self._draw.randrange(3, 9))]
-        self.returned: list[str] = [
-            f"{n}.sum()" if self._chance(0.15) else n for n in self._results if self._chance(0.9)
-        ]
+        self.returned: list[str] = [n + self._ending() for n in self._results if self._chance(0.9)]
 
     @property
     def source(self) -> str:
@@ -60,13 +62,17 @@ class RandomProgram:
         name, is_named, _ = self.lines[at].partition(" = ")
         other.lines = self.lines[:at] + self.lines[at + 1 :]
         if is_named:
-            other.returned = [r for r in self.returned if r.removesuffix(".sum()") != name]
+            other.returned = [r for r in self.returned if re.split(r"\W", r)[0] != name]
         return other
 
     def function(self) -> Callable[..., list[torch.Tensor]]:
         """Return the program, to be called with five inputs."""
         kernels = {name: adversary.operator(name) for name in _KERNELS}
         names: dict[str, Any] = {"torch": torch, "kernels": kernels}
+        if self._has_triton:
+            from .adversary_kernel import stir
+
+            names["stir"] = stir
         exec(self.source, names)
         found: Callable[..., list[torch.Tensor]] = names["program"]
         return found
@@ -74,17 +80,26 @@ class RandomProgram:
     def inputs(self, device: str = "cpu") -> list[torch.Tensor]:
         """Return new inputs, the same at each call: four of one shape, and three places.
 
-        They are integers, or whole numbers in ``float64``; some have gaps between their elements.
+        They are integers, or whole numbers in ``float64``. Some have gaps between their elements, and some
+        lie in one storage, one after the other.
         """
         shape = (_SIDE, _SIDE) if self._is_square else (_LENGTH,)
         numbers = torch.Generator().manual_seed(self.seed)
         dtype = torch.float64 if self._is_float else torch.int64
-        given = [torch.randint(0, 100, (*shape, 2), generator=numbers).to(device, dtype) for _ in range(4)]
-        places = torch.tensor([0, 2, 3], device=device)
-        return [*(g[..., 0] if self._has_gaps else g[..., 0].contiguous() for g in given), places]
+        count = 2 if self._has_gaps else 1
+        given = [
+            torch.randint(0, 100, (*shape, count), generator=numbers).to(device, dtype) for _ in range(4)
+        ]
+        if self._is_one_storage:
+            given = list(torch.stack(given))
+        return [*(g[..., 0] for g in given), torch.tensor([0, 2, 3], device=device)]
 
     def _chance(self, share: float) -> bool:
         return self._draw.random() < share
+
+    def _ending(self) -> str:
+        """Return what is done to a result when it is returned."""
+        return self._draw.choice((*[""] * 7, ".sum()", "[1:4]", "[0:4:2]"))
 
     def _view(self, name: str) -> str:
         if self._is_square:
@@ -125,7 +140,8 @@ class RandomProgram:
         writes = (self._store, self._store, self._store, self._kernel, self._rows, self._strided)
         indexed = (self._put, self._mask, self._list, self._scatter)
         computed = (self._compute, self._compute, self._compute, self._make)
-        return self._draw.choice((*writes, *indexed, *computed))()
+        launches: tuple[Callable[[], str], ...] = (self._launch, self._launch) if self._has_triton else ()
+        return self._draw.choice((*writes, *launches, *indexed, *computed))()
 
     def _store(self) -> str:
         into = self._view(self._written())
@@ -161,6 +177,14 @@ class RandomProgram:
             value = f"{self._value()}.reshape(4, 3)"
         name = self._draw.choice(("mix", "rows"))
         return self._draw.choice((f"{part}.copy_({value})", f"kernels[{name!r}]({part}, {value})"))
+
+    def _launch(self) -> str:
+        """Write by a Triton kernel, into a tensor or a part that is one dimension."""
+        into = self._written()
+        if self._is_square:
+            part = f"{into}{self._draw.choice(('.diagonal()', '[1]', '[:, 2]'))}"
+            return f"stir({part}, {self._value()}.reshape(-1))"
+        return f"stir({self._draw.choice((into, self._view(into)))}, {self._value()}.repeat(2))"
 
     def _put(self) -> str:
         where = self._draw.choice(("i", "i + 1", "torch.arange(1, 4, device=i.device)"))

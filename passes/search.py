@@ -11,6 +11,7 @@ import dataclasses
 
 from torch.fx import Node
 
+from .buffer import Buffers
 from .candidate import Candidate, Kind
 from .conditions import broken
 from .decide import decide
@@ -123,12 +124,16 @@ def _relaid_by(model: Model, storage: Storage) -> list[Node]:
     return [n for n in nodes if n in model.relaid] or nodes[-1:]
 
 
-def _functional(decision: Decision, misordered: dict[Storage, Node]) -> dict[int, Refusal]:
-    """Refuse all writes into some buffers."""
+def _functional(decision: Decision) -> dict[int, Refusal]:
+    """Refuse all writes into the buffers whose writes Inductor would misorder."""
+    buffers = Buffers(decision)
+    misordered = hazards(decision, buffers)
+    if not misordered:
+        return {}
     return {
-        c.index: Refusal(Reason.LOWERING, (misordered[decision.root(c.operand.storage)],))
+        c.index: Refusal(Reason.LOWERING, (misordered[buffer],))
         for c in decision.edge.values()
-        if c.writes and decision.root(c.operand.storage) in misordered
+        if c.writes and (buffer := buffers.of_candidate(c)) in misordered
     }
 
 
@@ -176,10 +181,11 @@ def closed(model: Model, banned: dict[int, Refusal]) -> Decision:
         if refusals:
             bans.update(refusals)
             continue
-        misordered = hazards(decision)
+        # What only the graph's own copies write is not ours to refuse.
+        misordered = _functional(decision)
         if not misordered:
             return decision
-        bans.update(_functional(decision, misordered))
+        bans.update(misordered)
 
 
 def _next_choice(decision: Decision, banned: dict[int, Refusal], tried: set[frozenset[int]]) -> int | None:

@@ -111,12 +111,14 @@ class _InterpretedLaunch:
         self._tuner = tuner
         self._kernel = tuner.fn
         self._fixed = {**tuner.triton_meta["constants"], **tuner.configs[0].kwargs}
+        # An integer of one and a None are constants too, but generated code passes something for them.
+        declared = {self._kernel.arg_names[i] for i in self._kernel.constexprs}
+        self._passed = [n for n in self._kernel.arg_names if n not in declared or n not in self._fixed]
 
     def run(self, *args: Any, stream: Any = None, **kwargs: Any) -> None:
-        """Launch the kernel; ``args`` are its arguments that are not constants, then those of the grid."""
-        names = [name for name in self._kernel.arg_names if name not in self._fixed]
-        names += self._tuner.inductor_meta.get("extra_launcher_args", [])
-        values = {**self._fixed, **dict(zip(names, args, strict=True))}
+        """Launch the kernel; ``args`` are its arguments not declared constant, then those of the grid."""
+        names = [*self._passed, *self._tuner.inductor_meta.get("extra_launcher_args", [])]
+        values = {**dict(zip(names, args, strict=True)), **self._fixed}
         grid = _triton.generated_grid(self._tuner, values)
         chosen = {name: values[name] for name in self._kernel.arg_names if name in values}
         with _triton.language_patched():

@@ -14,6 +14,7 @@ import pytest
 import torch
 from torch._inductor.utils import fresh_inductor_cache
 
+from pytest_reinplace import triton_cpu
 from pytest_reinplace.passes import compiled, inductor_options
 from pytest_reinplace.passes.random_program import RandomProgram
 
@@ -37,6 +38,37 @@ def test_compiled_programs_do_what_eager_mode_does(first: int) -> None:
             assert not found or compiled.is_unfit(program), f"seed {seed}: {found}\n{program.source}"
 
 
+@pytest.mark.parametrize("setting", [compiled.Setting(dynamic=True), compiled.Setting(triton=True)])
+def test_compiled_programs_with_symbols_and_with_triton_do_what_eager_mode_does(
+    setting: compiled.Setting,
+) -> None:
+    if setting.triton:
+        pytest.importorskip("triton")
+    with fresh_inductor_cache(), triton_cpu.working():
+        for fate in compiled.fates(range(4), ["exact"], setting):
+            assert not any(fate.problems.values()), f"{fate}\n{setting.program(fate.seed).source}"
+
+
+def test_a_triton_kernel_is_launched_where_it_is_asked_for() -> None:
+    pytest.importorskip("triton")
+    sources = [[RandomProgram(seed, has_triton=t).source for seed in range(30)] for t in (False, True)]
+    assert [any("stir(" in source for source in some) for some in sources] == [False, True]
+    program = Chosen("stir(a.view(-1)[0:2], w.view(-1)[0:2])", has_triton=True)
+    expected, actual = program.inputs(), program.inputs()
+    with triton_cpu.working():
+        program.function()(*actual)
+    written, other = expected[0].view(-1)[0:2], expected[2].view(-1)[0:2]
+    written.copy_(written * 3 + 1 + other)
+    assert all(map(torch.equal, expected, actual))
+
+
+def test_some_inputs_lie_in_one_storage_and_some_have_gaps() -> None:
+    given = [RandomProgram(seed).inputs() for seed in range(60)]
+    counts = {len({t.untyped_storage().data_ptr() for t in some[:4]}) for some in given}
+    assert counts == {1, 4}
+    assert {some[0].is_contiguous() for some in given} == {True, False}
+
+
 def test_a_program_of_a_seed_is_the_same_again() -> None:
     assert RandomProgram(3).source == RandomProgram(3).source != RandomProgram(4).source
     assert all(map(torch.equal, RandomProgram(3).inputs(), RandomProgram(3).inputs()))
@@ -51,8 +83,8 @@ def test_programs_run_in_eager_mode() -> None:
 class Chosen(RandomProgram):
     """A program whose lines are given."""
 
-    def __init__(self, *lines: str, returned: tuple[str, ...] = ()) -> None:
-        super().__init__(3)
+    def __init__(self, *lines: str, returned: tuple[str, ...] = (), has_triton: bool = False) -> None:
+        super().__init__(3, has_triton)
         self.lines, self.returned = list(lines), list(returned)
 
 
@@ -101,19 +133,21 @@ def test_a_program_is_made_small() -> None:
 def test_the_command_counts_and_prints(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def problem(program: RandomProgram, options: dict[str, Any], device: str = "cpu") -> str:
-        program.function()(*program.inputs(device))
+    def problem(program: RandomProgram, options: dict[str, Any], setting: compiled.Setting) -> str:
+        program.function()(*program.inputs(setting.device))
         if program.seed == 1 and options and len(program.lines) > 1:
             return "result 0 differs"
         return "raises KeyError: 'op1'" if program.seed == 2 and not options else ""
 
     monkeypatch.setattr(compiled, "problem", problem)
-    monkeypatch.setattr(compiled, "is_unfit", lambda program, device: program.seed == 3)
+    monkeypatch.setattr(compiled, "is_unfit", lambda program, setting: program.seed == 3)
     assert compiled.main(["--programs", "4", "--beside"]) == 1
     lines = capsys.readouterr().out.splitlines()
+    assert lines.pop(0) == "seed 1: exact: result 0 differs; inductor: right"  # when it is found
+    assert lines.pop(0) == "seed 2: exact: right; inductor: raises KeyError: 'op1'"
     assert [line.split() for line in lines[1:3]] == [
-        ["exact", "3", "2", "1", "0"],
-        ["inductor", "3", "2", "0", "1"],
+        ["exact", "3", "2", "1", "0", "1"],
+        ["inductor", "3", "2", "0", "1", "1"],
     ]
     assert "left out: 1 that AOTAutograd refuses or makes another program of" in lines
     assert "seeds that exact fails: 1" in lines
@@ -123,5 +157,10 @@ def test_the_command_counts_and_prints(
 
 
 def test_processes_find_the_same() -> None:
-    found = list(compiled.fates(range(3, 5), ["inductor"], "cpu", jobs=2))
+    found = list(compiled.fates(range(3, 5), ["inductor"], jobs=2))
     assert found == [compiled.Fate(3, {"inductor": ""}), compiled.Fate(4, {"inductor": ""})]
+
+
+def test_no_program_is_begun_when_the_time_is_over() -> None:
+    assert list(compiled.fates(range(4), ["inductor"], jobs=2, seconds=-1)) == []
+    assert compiled.main(["--seconds", "-1"]) == 0

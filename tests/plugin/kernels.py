@@ -33,6 +33,17 @@ def center_(x_ptr, mean_ptr, width, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def biased_(x_ptr, bias_ptr, n, BLOCK: tl.constexpr):
+    """``x *= 2``, and a bias is added where there is one."""
+    offset = tl.arange(0, BLOCK)
+    inside = offset < n
+    x = tl.load(x_ptr + offset, mask=inside) * 2
+    if bias_ptr is not None:
+        x += tl.load(bias_ptr + offset, mask=inside)
+    tl.store(x_ptr + offset, x, mask=inside)
+
+
+@triton.jit
 def scale(x_ptr, out_ptr, factor, n, BLOCK: tl.constexpr):
     """``out = factor * x``, in a loop: writes only out."""
     for start in range(0, n, BLOCK):

@@ -40,11 +40,19 @@ def scaled(x: torch.Tensor) -> torch.Tensor:
     return out
 
 
+def without_bias(x: torch.Tensor) -> torch.Tensor:
+    y = x * 1
+    kernels.biased_[(1,)](x, None, x.numel(), BLOCK=64)
+    return x + y
+
+
 CASES: dict[str, tuple[Callable[..., torch.Tensor], tuple[tuple[int, ...], ...], list[str]]] = {
     "add": (add, ((40,), (40,)), ["x_ptr"]),
+    "one element": (add, ((1,), (1,)), ["x_ptr"]),
     "tuned": (tuned, ((40,), (40,)), ["x_ptr"]),
     "center": (center, ((3, 20), (3,)), ["mean_ptr", "x_ptr"]),
     "scaled": (scaled, ((40,),), ["out_ptr"]),
+    "without bias": (without_bias, ((40,),), ["x_ptr"]),
 }
 
 
@@ -54,6 +62,8 @@ def expected(name: str, args: list[torch.Tensor]) -> tuple[torch.Tensor, list[to
         mean = args[0].mean(1)
         x = args[0] - mean[:, None]
         return x * mean[:, None], [x, mean]
+    if name == "without bias":
+        return args[0] * 3, [args[0] * 2]
     if name == "scaled":
         return args[0] * 1.5, [args[0]]
     x = args[0] + 2 * args[1]
@@ -128,7 +138,7 @@ def test_the_language_is_as_before_after_a_run() -> None:
     assert after == before
 
 
-@pytest.mark.parametrize("name", ["tuned", "center"])
+@pytest.mark.parametrize("name", ["tuned", "center", "one element", "without bias"])
 def test_kernels_run_through_all_of_inductor(name: str) -> None:
     with triton_cpu.working():
         check(name, torch.compile(CASES[name][0], fullgraph=True))
