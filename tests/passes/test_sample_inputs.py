@@ -97,7 +97,8 @@ def columns(t: Tensor) -> Tensor:
 def gaps(t: Tensor) -> Tensor:
     if not t.dim() or not t.numel():
         return t
-    wide = t.new_empty([*t.shape[:-1], 2 * t.shape[-1]])
+    # Some kernels read what lies in the gaps (aten._embedding_bag): it must be an index that exists.
+    wide = t.new_zeros([*t.shape[:-1], 2 * t.shape[-1]])
     wide[..., ::2] = t
     return wide[..., ::2]
 
