@@ -35,6 +35,9 @@ GIVEN = {
     "input_dtype": torch.float32,
 }
 
+# Their kernels write beyond what they make where shapes do not fit, and end this process or a later test.
+UNCHECKED = frozenset({"_weight_norm", "_weight_norm_interface", "_weight_norm_interface_backward"})
+
 
 def held(b: GraphBuilder, *outputs: Node) -> Report:
     """Rewrite the graph and hold it against itself."""
@@ -53,7 +56,7 @@ def overloads() -> Iterator[Any]:
     """Yield the functional operators that can be called with tensors and what is given above."""
     for name in dir(aten):
         packet = getattr(aten, name)
-        if name.startswith("__") or not hasattr(packet, "overloads"):
+        if name.startswith("__") or name in UNCHECKED or not hasattr(packet, "overloads"):
             continue
         for op in (getattr(packet, overload) for overload in packet.overloads()):
             needed = [a for a in op._schema.arguments if not a.has_default_value()]
