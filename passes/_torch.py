@@ -135,9 +135,9 @@ def is_lowered(op: Any) -> bool:
 
 def call_kernel_of(op: Any) -> None:
     """Let Inductor call an operator's own kernel, on tensors as the graph lays them out."""
-    names = "make_fallback", "constrain_to_fx_strides"
-    make, strides = (private("torch._inductor.lowering", name) for name in names)
     if not is_lowered(op):
+        strides = private("torch._inductor.lowering", "constrain_to_fx_strides")
+        make = private("torch._inductor.lowering", "make_fallback")
         make(op, layout_constraint=strides, warn=False, override_decomp=True)
 
 
@@ -150,6 +150,11 @@ def is_fallback(op: Any) -> bool:
     """Return whether Inductor's lowering of an operator calls the operator's own kernel."""
     lowering = private("torch._inductor.lowering", "lowerings").get(op)
     return bool(getattr(lowering, "_is_fallback_handler", False))
+
+
+def unrolled() -> int:
+    """Return how many elements a reduction must be of at least, for Inductor to make a loop of it."""
+    return int(private("torch._inductor", "config").unroll_reductions_threshold)
 
 
 @functools.cache
@@ -259,10 +264,9 @@ def size_hint(shape_env: Any, expr: Any) -> int:
 def storage_key(tensor: torch.Tensor) -> int | None:
     """Return an identity of the tensor's storage, ``None`` for tensors without one."""
     try:
-        key: int = tensor.untyped_storage()._cdata
+        return int(tensor.untyped_storage()._cdata)
     except (RuntimeError, NotImplementedError):
         return None
-    return key
 
 
 def fake_mode_of(values: Iterable[Any]) -> Any:
@@ -345,8 +349,7 @@ def unbacked_bindings(fake_mode: Any, value: Any) -> Any:
 
 def is_fake(tensor: torch.Tensor) -> bool:
     """Return whether a tensor has no data."""
-    fake_tensor = private("torch._subclasses.fake_tensor", "FakeTensor")
-    return isinstance(tensor, fake_tensor) or tensor.device.type == "meta"
+    return tensor.device.type == "meta" or fake_mode_of([tensor]) is not None
 
 
 def new_fake_mode() -> Any:
@@ -380,21 +383,18 @@ def meta_like(base: torch.Tensor) -> torch.Tensor:
         return torch.empty_strided(base.size(), base.stride(), dtype=base.dtype, device="meta")
 
 
-def faked(fake_mode: Any, meta: torch.Tensor, device: torch.device) -> torch.Tensor:
+def faked(fake_mode: Any, meta: torch.Tensor, device: torch.device) -> Any:
     """Return a fake tensor of a mode that pretends to be a meta tensor on a device."""
-    found: torch.Tensor = private("torch._subclasses.fake_tensor", "FakeTensor")(fake_mode, meta, device)
-    return found
+    return private("torch._subclasses.fake_tensor", "FakeTensor")(fake_mode, meta, device)
 
 
-def faked_as(pattern: torch.Tensor, meta: torch.Tensor) -> torch.Tensor:
+def faked_as(pattern: torch.Tensor, meta: torch.Tensor) -> Any:
     """Return a fake tensor on the storage of others, in the state of one that was just made.
 
     It takes a sixth of the time: what its class does for each is to find out the same device, to set the
     same twenty attributes, and to mark the storage, which those that have it did.
     """
     make = private("torch", "Tensor")._make_subclass
-    fake: torch.Tensor = make(
-        type(pattern), meta, False, dispatch_device=True, device_for_backend_keys=pattern.device
-    )
+    fake = make(type(pattern), meta, False, dispatch_device=True, device_for_backend_keys=pattern.device)
     fake.__dict__.update(pattern.__dict__)
     return fake

@@ -29,8 +29,10 @@ class Fakes:
         if pattern is None:
             meta = _torch.meta_on_storage(base, layout)
             self._patterns[device] = pattern = _torch.faked(self._fake_mode, meta, device)
-        return _torch.faked_as(pattern, _torch.meta_on_storage(base, layout))
+        found: torch.Tensor = _torch.faked_as(pattern, _torch.meta_on_storage(base, layout))
+        return found
 
     def like(self, base: torch.Tensor) -> torch.Tensor:
         """Return one of the same sizes and strides as another one on a storage of its own."""
-        return _torch.faked(self._fake_mode, _torch.meta_like(base), base.device)
+        found: torch.Tensor = _torch.faked(self._fake_mode, _torch.meta_like(base), base.device)
+        return found

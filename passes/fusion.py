@@ -27,7 +27,7 @@ from .model import Model
 from .mutation import Mutation, is_born_by_a_write, mutations
 from .overtaken import IN_ORDER, overtaken
 from .place import Place, Storage
-from .realize import REDUCED
+from .reduction import is_loop
 from .region import Region, Size
 from .relayout import REGROUPING
 from .schema import argument, is_operator, schema_of
@@ -135,11 +135,9 @@ def _is_total(node: Node) -> bool:
 
     Of several, each is stored where the loop goes on.
     """
-    result, values = node.meta.get("val"), [n.meta.get("val") for n in node.all_input_nodes]
-    if not isinstance(result, torch.Tensor) or result.numel() != 1:
-        return False
-    sizes = [value.numel() for value in values if isinstance(value, torch.Tensor)]
-    return all(isinstance(n, int) for n in sizes) and max(sizes, default=0) >= REDUCED
+    result: Any = node.meta.get("val")
+    results = result if isinstance(result, list | tuple) else [result]
+    return all(isinstance(r, torch.Tensor) and r.numel() == 1 for r in results) and is_loop(node)
 
 
 def _before(node: Node, own: Region | None) -> Region | None:

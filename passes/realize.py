@@ -26,12 +26,10 @@ from torch.fx import Graph, Node
 
 from . import _torch, listed
 from .emit import Emitter
+from .reduction import is_loop
 from .schema import argument, is_operator, schema_of
 
 aten: Any = torch.ops.aten
-
-# A reduction of so many elements into one is a loop that ends in memory.
-REDUCED = 64
 
 
 def realize(graph: Graph) -> int:
@@ -139,13 +137,13 @@ class _Late:
         """Return whether a value is one of them; asked in the order of the graph."""
         if self._roots[node] is not node or not _is_computed_where_used(node, self._stored):
             return False
-        inputs = listed.inputs_of(node) if listed.maker(node) else node.all_input_nodes
+        inputs = listed.inputs_of(node) if listed.maker(node) else _call(node).all_input_nodes
         sources = [self._roots.get(n, n) for n in inputs]
         found = {r for source in sources for r in (source, *self._reads.get(source, ()))}
         read = found & self._written
         if not read or _is_stored_output(node):
             return False
-        last, time = max((self._order[user] for user in _users(node)), default=0), self._order[node]
+        last, time = max((self._order[user] for user in _users(node)), default=0), self._order[_call(node)]
         late = any(_first_after(self._times.get(root, ()), time) < last for root in read)
         late = late or not read.isdisjoint(self._inlined.get(node, ()))
         if not late:
@@ -184,22 +182,26 @@ def _is_computed_where_used(node: Node, stored: dict[Node, bool]) -> bool:
         if made_by not in stored:  # asked once for all elements of a list
             stored[made_by] = listed.is_stored(made_by)
         return isinstance(val, torch.Tensor) and not stored[made_by]
-    if node.op != "call_function" or not is_operator(node.target) or not isinstance(val, torch.Tensor):
+    call = _call(node)
+    if call.op != "call_function" or not is_operator(call.target) or not isinstance(val, torch.Tensor):
         return False
-    if not _torch.is_lowered(node.target) or _torch.is_fallback(node.target) or val.is_complex():
+    if not _torch.is_lowered(call.target) or _torch.is_fallback(call.target) or val.is_complex():
         return False
-    if schema_of(node.target).mutable:
-        return False
-    values = [n.meta.get("val") for n in node.all_input_nodes]
-    sizes = [v.numel() for v in values if isinstance(v, torch.Tensor)]
-    is_pointwise = torch.Tag.pointwise in node.target.tags  # type: ignore[union-attr]
-    if is_pointwise or not all(isinstance(s, int) for s in [val.numel(), *sizes]):
-        return True
-    return max(sizes, default=0) < REDUCED * val.numel()
+    return not schema_of(call.target).mutable and not is_loop(call)
+
+
+def _call(node: Node) -> Node:
+    """Return the call that computes a node: one of several results is a node of its own."""
+    return node.all_input_nodes[0] if node.target is operator.getitem else node
 
 
 def _store(emitter: Emitter, node: Node) -> None:
-    """Copy a value into fresh memory, which everybody uses from then on."""
+    """Copy a value into fresh memory, which everybody uses from then on.
+
+    One of several results is taken out where they are computed: a write may come before it is taken.
+    """
+    if node.target is operator.getitem:
+        node.all_input_nodes[0].append(node)
     following, before = node.next, set(node.users)
     fresh = emitter.empty(following, node)
     stored = emitter.call(following, aten.copy_.default, (fresh, node))
