@@ -119,7 +119,7 @@ def test_inductor_may_be_told_to_unroll_more(name: str) -> None:
 
 
 def test_a_kernel_that_has_several_results_stores_them() -> None:
-    assert stored(used_after(lambda x: x.view(10, 100).median(1)[0])) == 0
+    assert stored(used_after(lambda x: torch.linalg.qr(x.view(250, 4).float())[0])) == 0
 
 
 def test_one_of_several_results_is_stored_although_it_is_taken_out_after_the_write() -> None:
