@@ -21,6 +21,7 @@ from torch.fx import Graph, Node
 from . import _torch, mend, protect, registry
 from .emit import Emitter
 from .errors import ReinplaceError
+from .foreach_kernel import take_apart
 from .mark import mark
 from .options import Options, Ordering, Policy
 from .realize import realize
@@ -91,6 +92,7 @@ class ReinplacePass(CustomGraphPass):
             _torch.inductor_reinplacing(graph)
             clone_all(graph)
             return Report()
+        take_apart(graph)
         try:
             report = reinplace_graph(graph, Options(self.policy, self.order, lowered=True))
         except ReinplaceError as error:

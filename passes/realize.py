@@ -143,7 +143,8 @@ class _Late:
         read = found & self._written
         if not read or _is_stored_output(node):
             return False
-        last, time = max((self._order[user] for user in _users(node)), default=0), self._order[_call(node)]
+        last = max((self._order[user] for user in users_through_views(node)), default=0)
+        time = self._order[_call(node)]
         late = any(_first_after(self._times.get(root, ()), time) < last for root in read)
         late = late or not read.isdisjoint(self._inlined.get(node, ()))
         if not late:
@@ -163,7 +164,7 @@ def _first_after(times: Sequence[int], time: int) -> float:
     return times[at] if at < len(times) else float("inf")
 
 
-def _users(node: Node) -> list[Node]:
+def users_through_views(node: Node) -> list[Node]:
     """Return what uses a node, through views."""
     found, pending = list[Node](), list(node.users)
     while pending:
