@@ -16,20 +16,19 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.fx import Graph, Node
+from torch.fx import Graph
 
 from . import _torch, mend, protect, registry
-from .emit import Emitter
 from .errors import ReinplaceError
 from .foreach_kernel import take_apart
 from .mark import mark
 from .options import Options, Ordering, Policy
+from .own_copy import copy_operands
 from .realize import realize
 from .rebase import rebase
 from .reinplace import reinplace_graph
 from .report import Report
 from .schema import is_operator, schema_of
-from .wrapper import base_views
 
 log: logging.Logger = logging.getLogger(__name__)
 
@@ -99,7 +98,7 @@ class ReinplacePass(CustomGraphPass):
             log.warning("reinplacing skipped, every wrapper clones: %s", error)
             clone_all(graph)
             return Report()  # nothing is written in place, and the graph may be none
-        copy_dtype_views(graph)
+        copy_operands(graph)
         clone_all(graph)
         call_kernels(graph)
         realize(graph)
@@ -174,42 +173,6 @@ def _mutates_in_regions(graph: Graph) -> bool:
     nodes = graph.find_nodes(op="call_function", target=wrapper)
     region = _torch.higher_order_operator()
     return any(isinstance(op, region) for node in nodes for op in node.args[:1])
-
-
-def copy_dtype_views(graph: Graph) -> None:
-    """Copy those bases of wrappers that are views of another dtype and begin inside their storage.
-
-    Inductor gives such a view a buffer of its own, but clones a base by its offset into the whole storage,
-    which that buffer does not have: torch 2.15 refuses to compile it, older ones read beyond the buffer.
-    """
-    for node in graph.find_nodes(op="call_function", target=_torch.hop("auto_functionalized_v2")):
-        op = node.args[0] if node.args else None
-        if "only_clone_these_tensors" in node.meta or not is_operator(op):
-            continue
-        bases: list[Any] = list(node.kwargs["_all_bases"])
-        by_storage = {view.base for view in base_views(node) if view.form == "as_strided"}
-        chosen = [i for i, base in enumerate(bases) if i not in by_storage and _is_dtype_view_inside(base)]
-        if not chosen:
-            continue
-        mode = _torch.fake_mode_of([bases[chosen[0]].meta["val"]])
-        emitter = Emitter(graph, mode, lowered=True)
-        for i in chosen:
-            bases[i] = emitter.clone(node, bases[i])
-        node.kwargs = {**node.kwargs, "_all_bases": bases}
-        node.meta["only_clone_these_tensors"] = [i for i in range(len(bases)) if i not in chosen]
-
-
-def _is_dtype_view_inside(base: Any) -> bool:
-    """Return whether a base does not begin where its storage does, and is seen in another dtype."""
-    val = base.meta.get("val") if isinstance(base, Node) else None
-    offset = val.storage_offset() if isinstance(val, torch.Tensor) else 0
-    if isinstance(offset, int) and offset == 0:
-        return False
-    while base.op == "call_function" and is_operator(base.target) and schema_of(base.target).view:
-        if base.target is torch.ops.aten.view.dtype:
-            return True
-        base = base.all_input_nodes[0]
-    return False
 
 
 def clone_all(graph: Graph) -> None:

@@ -11,7 +11,7 @@ from torch.fx.node import map_arg
 
 from . import _torch, wrapper
 from .candidate import Candidate
-from .emit import eager_values
+from .emit import Emitter, eager_values
 from .schema import returns_only_none, schema_of
 from .staged import Part
 
@@ -160,14 +160,26 @@ def triton(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None:
     for candidate in candidates:
         name = str(candidate.slot)
         inner[name] = rewriter.operand(node, candidate, inner[name])
+    call = launch(rewriter.emitter, node, inner)
+    _results(rewriter, node, call, {name: inner[name] for name in inner}, 0)
+
+
+def launch(emitter: Emitter, node: Node, inner: dict[str, Any]) -> Node:
+    """Insert the launch of a kernel before a functional one.
+
+    Args:
+        emitter: makes nodes of the graph.
+        node: the functional launch.
+        inner: the kernel's arguments.
+    """
     kwargs = {k: v for k, v in node.kwargs.items() if k not in _OF_CLONES}
     mutation = _torch.hop("triton_kernel_wrapper_mutation")
-    call = rewriter.emitter.call(node, mutation, (), {**kwargs, "kwargs": inner})
+    call = emitter.call(node, mutation, (), {**kwargs, "kwargs": inner})
     call.meta["val"] = None
     eager = eager_values(node)
     if eager is not None:
         call.meta["eager_input_vals"] = ((), {k: v for k, v in eager.items() if k not in _OF_CLONES})
-    _results(rewriter, node, call, {name: inner[name] for name in inner}, 0)
+    return call
 
 
 def _results(rewriter: Rewriter, node: Node, call: Node, written: dict[Any, Any], first: int) -> None:

@@ -12,7 +12,8 @@ from torch._dynamo.utils import counters
 from torch._inductor.utils import fresh_inductor_cache
 
 from pytest_reinplace.passes import Reason, ReinplacePass, Report, inductor, inductor_options, observe
-from pytest_reinplace.passes.inductor import clone_all, copy_dtype_views
+from pytest_reinplace.passes.inductor import clone_all
+from pytest_reinplace.passes.own_copy import copy_operands
 
 from .trace import arange, functional, ops
 
@@ -289,7 +290,7 @@ def test_a_view_of_another_dtype_is_copied_where_it_begins_inside(
     expected_x = x.clone()
     expected = program(expected_x, v)
     gm, _ = functional(program, x.clone(), v)
-    copy_dtype_views(gm.graph)
+    copy_operands(gm.graph)
     assert ("aten.clone.default]" in str(gm.graph)) is inside
     fast = torch.compile(program, fullgraph=True, dynamic=dynamic, options=inductor_options())
     torch.testing.assert_close(fast(x, v), expected, equal_nan=True)

@@ -1,0 +1,89 @@
+"""Operands of wrappers that stay, and that Inductor would clone, or look for, at the wrong offset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+import torch._inductor.config as inductor_config
+from torch._inductor.utils import fresh_inductor_cache
+from torch.fx import GraphModule
+
+from pytest_reinplace import triton_cpu
+from pytest_reinplace.passes import Report, adversary, inductor, inductor_options
+from pytest_reinplace.passes.graph_builder import GraphBuilder
+from pytest_reinplace.passes.own_copy import copy_operands
+from pytest_reinplace.passes.verify import assert_equivalent
+
+from .trace import arange, functional, ops
+
+aten = torch.ops.aten
+
+
+def row(x: torch.Tensor, by: torch.Tensor) -> torch.Tensor:
+    ops.scale(x[1], by[0])
+    return x.sum(1)
+
+
+def wrapper_of(gm: GraphModule) -> Any:
+    return next(n for n in gm.graph.nodes if "auto_functionalized" in str(n.target))
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_a_view_that_begins_at_a_symbol_is_copied(version: int, dynamic: bool) -> None:
+    """A v2 wrapper clones the base, which begins where its storage does."""
+    gm, inputs = functional(row, arange(4, 4), arange(4, 4), v2=version == 2, dynamic=dynamic)
+    reference, _ = functional(row, arange(4, 4), arange(4, 4), v2=version == 2, dynamic=dynamic)
+    is_lost = dynamic and version == 1
+    assert copy_operands(gm.graph) == int(is_lost)
+    if is_lost:
+        wrapper = wrapper_of(gm)
+        assert wrapper.kwargs["x"].target is aten.clone.default
+        assert wrapper.meta["only_clone_these_tensors"] == []
+    gm.recompile()
+    assert_equivalent(reference, gm, inputs)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_inductor_computes_it_right(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass that decides nothing leaves the wrapper to Inductor."""
+    monkeypatch.setattr(inductor, "reinplace_graph", lambda graph, options: Report())
+    given, expected, by = arange(4, 4), arange(4, 4), arange(4, 4)
+    result = row(expected, by)
+    torch._dynamo.reset()
+    with fresh_inductor_cache(), inductor_config.patch(enable_auto_functionalized_v2=version == 2):
+        fast = torch.compile(row, fullgraph=True, dynamic=True, options=inductor_options())
+        torch.testing.assert_close(fast(given, by), result)
+    torch.testing.assert_close(given, expected)
+    torch._dynamo.reset()
+
+
+def test_so_is_what_a_triton_kernel_writes() -> None:
+    pytest.importorskip("triton")
+    from ..reports.kernels import add_to
+
+    def program(x: torch.Tensor, by: torch.Tensor) -> torch.Tensor:
+        add_to(x[1], by[0])
+        return x.sum(1)
+
+    with triton_cpu.capturing(), triton_cpu.executing():
+        gm, inputs = functional(program, arange(4, 4), arange(4, 4), dynamic=True)
+        reference, _ = functional(program, arange(4, 4), arange(4, 4), dynamic=True)
+        assert copy_operands(gm.graph) == 1
+        assert not any("triton_kernel_wrapper_functional" in str(n.target) for n in gm.graph.nodes)
+        gm.recompile()
+        assert_equivalent(reference, gm, inputs)
+
+
+def test_what_is_found_by_an_offset_stays_where_it_is() -> None:
+    builder = GraphBuilder()
+    x = builder.placeholder(torch.arange(12, dtype=torch.int32))
+    part = builder.call(aten.view.dtype, builder.call(aten.slice.Tensor, x, 0, 4, 8), torch.int16)
+    new = builder.v1(adversary.operator("bump"), x=part)[-1]
+    seen = builder.call(aten.as_strided.default, new, [2], [1], 10)
+    gm = builder.finished([builder.call(aten.neg.default, seen)])
+    assert copy_operands(gm.graph) == 0
+    seen.args = (new, [2], [1])
+    assert copy_operands(gm.graph) == 1
