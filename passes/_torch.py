@@ -152,9 +152,9 @@ def is_fallback(op: Any) -> bool:
     return bool(getattr(lowering, "_is_fallback_handler", False))
 
 
-def unrolled() -> int:
-    """Return how many elements a reduction must be of at least, for Inductor to make a loop of it."""
-    return int(private("torch._inductor", "config").unroll_reductions_threshold)
+def inductor_setting(name: str) -> Any:
+    """Return one of Inductor's settings, ``None`` where this torch has none of that name."""
+    return getattr(private("torch._inductor", "config"), name, None)
 
 
 @functools.cache

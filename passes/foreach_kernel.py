@@ -1,4 +1,4 @@
-"""Lists of which Inductor would make a kernel that races: they are taken apart, into lists of one element.
+"""Lists of which Inductor would make a kernel that races: their elements are computed one by one.
 
 The blocks of a kernel for a list run in any order, so no element may read what is written for another one.
 Inductor takes the elements for independent, which they are when it makes the kernel, and fuses with it what
@@ -11,17 +11,20 @@ belongs to one of them, without a look at the others (torch 2.11 to 2.13, ``Fore
 So ``_foreach_add_([a, b], c); _foreach_add_([b, a], [a * 2, b * 2])`` is wrong with Inductor's own passes,
 too. An optimizer's step, in which the elements of a parameter meet only each other and what no element
 writes, stays as it is.
+
+A list of one element gains nothing by such a kernel, and some Inductor cannot compile (torch 2.11 to 2.13, a
+``ForeachKernelSchedulerNode`` where the body of a loop is looked for): it is taken apart, too.
 """
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import torch
 from torch.fx import Graph, Node
 
+from .element_op import element_op, emit_element
 from .emit import Emitter
 from .kernel_group import KernelGroups, is_kernel
 from .region import Geometry, Region
@@ -31,21 +34,48 @@ _MOST = 64  # what a value may be computed from before it is taken to meet every
 Met = dict[Node | None, None]  # groups, or operands; None stands for all
 
 
-def take_apart(graph: Graph) -> int:
-    """Take apart the lists whose kernel would race, in a functional graph; returns how many."""
-    count = 0
-    while found := racing(graph):
+def take_apart(graph: Graph, also: Iterable[Node] = ()) -> int:
+    """Compute the elements of lists one by one where their kernel would race, in a functional graph.
+
+    Args:
+        graph: the graph.
+        also: lists that are taken apart anyway.
+
+    Returns:
+        How many lists were.
+    """
+    count, found = 0, list(also)
+    while found := found or racing(graph):
         for made_by in found:
-            _take_apart(graph, made_by)
+            _take_apart(made_by)
         count += len(found)
+        found = []
     return count
 
 
 def racing(graph: Graph) -> list[Node]:
-    """Return the lists of which an element may meet, in their kernel, what is written for another one."""
-    if not any(map(is_kernel, graph.nodes)):
+    """Return the lists that have to be taken apart, and can be.
+
+    Either an element may meet, in their kernel, what is written for another one, or they have but one.
+    """
+    lists = [node for node in graph.nodes if is_kernel(node) and element_op(node.target) is not None]
+    if not lists:
         return []
-    return list(_Races(KernelGroups(graph)).found)
+    groups = KernelGroups(graph)
+    found = dict.fromkeys(node for node in lists if len(node.meta["val"]) == 1)
+    found.update(_Races(groups).found)
+    return [node for node in lists if node in found]
+
+
+def _take_apart(made_by: Node) -> None:
+    emitter = Emitter(made_by.graph, None)
+    for item in list(made_by.users):
+        index: Any = item.args[1]
+        element = emit_element(emitter, made_by, index)
+        element.meta["val"] = made_by.meta["val"][index]
+        item.replace_all_uses_with(element)
+        made_by.graph.erase_node(item)
+    made_by.graph.erase_node(made_by)
 
 
 class _Access(NamedTuple):
@@ -168,23 +198,3 @@ def _pairs(geometry: Geometry, accesses: list[_Access]) -> Iterable[tuple[_Acces
             if one.group is not two.group and (one.is_write or two.is_write):
                 if geometry.overlap(one.region, two.region) is not False:
                     yield one, two
-
-
-def _take_apart(graph: Graph, made_by: Node) -> None:
-    """Compute each element of a list in a list of its own."""
-    emitter = Emitter(graph, None)
-    for item in list(made_by.users):
-        index: Any = item.args[1]
-        args = [_part(value, index) for value in made_by.args]
-        kwargs = {name: _part(value, index) for name, value in made_by.kwargs.items()}
-        alone = emitter.call(made_by, made_by.target, args, kwargs)
-        alone.meta["val"] = [made_by.meta["val"][index]]
-        item.replace_all_uses_with(taken := emitter.call(made_by, operator.getitem, (alone, 0)))
-        taken.meta["val"] = alone.meta["val"][0]
-        graph.erase_node(item)
-    graph.erase_node(made_by)
-
-
-def _part(value: Any, index: int) -> Any:
-    """Return an element's own part of an argument: all lists are as long."""
-    return [value[index]] if isinstance(value, list | tuple) else value

@@ -19,14 +19,16 @@ import torch
 from torch.fx import Graph
 
 from . import _torch, mend, protect, registry
+from .element_op import element_op
 from .errors import ReinplaceError
 from .foreach_kernel import take_apart
+from .kernel_group import is_kernel
 from .mark import mark
 from .options import Options, Ordering, Policy
 from .own_copy import copy_operands
 from .realize import realize
 from .rebase import rebase
-from .reinplace import reinplace_graph
+from .reinplace import parted_lists, reinplace_graph
 from .report import Report
 from .schema import is_operator, schema_of
 
@@ -91,9 +93,10 @@ class ReinplacePass(CustomGraphPass):
             _torch.inductor_reinplacing(graph)
             clone_all(graph)
             return Report()
-        take_apart(graph)
+        options = Options(self.policy, self.order, lowered=True)
         try:
-            report = reinplace_graph(graph, Options(self.policy, self.order, lowered=True))
+            _settle_lists(graph, options)
+            report = reinplace_graph(graph, options)
         except ReinplaceError as error:
             log.warning("reinplacing skipped, every wrapper clones: %s", error)
             clone_all(graph)
@@ -120,6 +123,18 @@ class ReinplacePass(CustomGraphPass):
         """
         chosen = (self.name, self.policy, self.order)
         return ("pytest-reinplace", *chosen, _fingerprint(), *registry.fingerprint())
+
+
+def _settle_lists(graph: Graph, options: Options) -> None:
+    """Leave lists only where one kernel computes each of them whole: what is parted has other neighbours."""
+    take_apart(graph)
+    while any(map(is_kernel, graph.nodes)):
+        parted = [
+            node for node in parted_lists(graph, options) if is_kernel(node) and element_op(node.target)
+        ]
+        if not parted:
+            break
+        take_apart(graph, parted)
 
 
 def delay_buffers(graph: Graph) -> None:

@@ -19,10 +19,11 @@ from . import listed, scatter
 from .mutation import is_computed
 from .realize import is_view, users_through_views
 from .reduction import is_loop
+from .region import Size, as_size
 from .schema import argument, schema_of, tensors
 from .variant import in_place_form
 
-Shape = tuple[torch.device, int | None]  # the device and how many elements; None: not known
+Shape = tuple[torch.device, Size]  # the device and how many elements
 
 _CONSTANTS = frozenset({"aten::arange", "prims::iota", "aten::full", "aten::scalar_tensor"})
 
@@ -54,7 +55,7 @@ def elements_of(made_by: Node) -> dict[int, Element]:
     """Return the elements of a list that are computed in blocks of a kernel, by their index."""
     found: dict[torch.device, list[int]] = {}
     for index, value in enumerate(made_by.meta["val"]):
-        if value.is_cuda and all(isinstance(size, int) for size in value.shape):
+        if listed.has_blocks(value):
             found.setdefault(value.device, []).append(index)
     return {
         index: Element(made_by, device, place, len(indices))
@@ -189,5 +190,4 @@ def _is_constant(node: Node) -> bool:
 
 
 def _shapes(node: Node) -> list[Shape]:
-    numels = ((value.device, value.numel()) for value in tensors(node.meta["val"]))
-    return [(device, n if isinstance(n, int) else None) for device, n in numels]
+    return [(value.device, as_size(value.numel())) for value in tensors(node.meta["val"])]

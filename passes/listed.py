@@ -48,5 +48,12 @@ def is_stored(node: Node) -> bool:
     """Return whether a kernel for lists, which only GPUs have, stores the elements of a list."""
     values = [element.meta.get("val") for element in node.users]
     tensors = [value for value in values if isinstance(value, torch.Tensor)]
-    static = all(isinstance(size, int) for tensor in tensors for size in tensor.shape)
-    return static and any(tensor.is_cuda for tensor in tensors) and not is_unstored(node)
+    return bool(tensors) and all(map(has_blocks, tensors)) and not is_unstored(node)
+
+
+def has_blocks(value: torch.Tensor) -> bool:
+    """Return whether an element like this is computed in blocks of a kernel for its list."""
+    if not value.is_cuda:
+        return False
+    is_static = all(isinstance(size, int) for size in value.shape)
+    return is_static or bool(_torch.inductor_setting("combo_kernel_foreach_dynamic_shapes"))

@@ -5,7 +5,8 @@ same offset. It does not know that offset where
 
 * the operand is a view of another dtype, which is a buffer of its own: torch 2.15 refuses to compile it,
   older ones read beyond the buffer;
-* the offset is symbolic: the operand is taken to begin at 0 (torch 2.11 to 2.13).
+* the offset is symbolic: the operand is taken to begin at 0 (torch 2.11 to 2.13);
+* the operand is part of an input that begins inside its storage: torch 2.11 counts from where the input does.
 
 Such an operand is copied here, by its strides, and the wrapper is given the copy, unless an offset into the
 storage of a result says where something lies: a copy of ours begins where its elements do.
@@ -22,8 +23,9 @@ from torch.fx import Graph, Node
 from . import _torch, scatter
 from .emit import Emitter
 from .realize import users_through_views
+from .rebase import base_of, begin_of, counted_from, counts_from_inputs
 from .schema import is_operator, schema_of
-from .wrapper import base_views
+from .wrapper import BaseView, base_views
 from .wrapper_rewrite import launch
 
 _V1, _V2, _TRITON = "auto_functionalized", "auto_functionalized_v2", "triton_kernel_wrapper_functional"
@@ -78,12 +80,26 @@ def _copy_v2(copier: _Copier, node: Node) -> None:
     if "only_clone_these_tensors" in node.meta or not is_operator(op):
         return
     bases: list[Any] = list(node.kwargs["_all_bases"])  # type: ignore[arg-type]
-    by_storage = {view.base for view in base_views(node) if view.form == "as_strided"}
-    chosen = [i for i, base in enumerate(bases) if i not in by_storage and _is_lost(base)]
+    views = [view for view in base_views(node) if view.form == "as_strided"]
+    found = {i: _counted(node, base, [v for v in views if v.base == i]) for i, base in enumerate(bases)}
+    chosen = {i: offsets for i, offsets in found.items() if offsets is not None}
     if chosen:
         bases = [copier.copied(node, base) if i in chosen else base for i, base in enumerate(bases)]
-        node.kwargs = {**node.kwargs, "_all_bases": bases}
+        moved = {key: offset for offsets in chosen.values() for key, offset in offsets.items()}
+        node.kwargs = {**node.kwargs, **moved, "_all_bases": bases}
         node.meta["only_clone_these_tensors"] = [i for i in range(len(bases)) if i not in chosen]
+
+
+def _counted(node: Node, base: Any, views: list[BaseView]) -> dict[str, Any] | None:
+    """Return the offsets of views into a base that has to be copied, as they are in the copy.
+
+    Returns:
+        By keyword; ``None`` where the base needs no copy, or where one into the copy cannot be named.
+    """
+    if not _is_lost(base) or (views and _is_dtype_view(base)):
+        return None
+    counted = {f"_{view.key}_storage_offset": counted_from(node, view.data[-1], base) for view in views}
+    return None if any(offset is None for offset in counted.values()) else counted
 
 
 def _copy_triton(copier: _Copier, node: Node) -> None:
@@ -110,13 +126,13 @@ def _is_named_by_offset(node: Node) -> bool:
 
 def _is_lost(operand: Any) -> bool:
     """Return whether Inductor does not know where in its storage an operand begins."""
-    val = operand.meta.get("val") if isinstance(operand, Node) else None
-    if not isinstance(val, torch.Tensor):
+    begin = begin_of(operand) if isinstance(operand, Node) else 0
+    if begin == 0:
         return False
-    offset = val.storage_offset()
-    if isinstance(offset, int) and offset == 0:
-        return False
-    return not isinstance(offset, int) or _is_dtype_view(operand)
+    if not isinstance(begin, int) or _is_dtype_view(operand):
+        return True
+    base = base_of(operand)
+    return base.op == "placeholder" and begin_of(base) != 0 and counts_from_inputs()
 
 
 def _is_dtype_view(node: Node) -> bool:

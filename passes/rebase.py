@@ -9,14 +9,19 @@ from __future__ import annotations
 
 import functools
 import logging
+import operator
 from typing import Any
 
+import sympy
 import torch
 from torch.fx import Graph, GraphModule, Node
 
 from . import _torch
+from .emit import Emitter
 from .realize import is_view
+from .region import Size, as_size
 from .schema import argument
+from .wrapper import number
 
 aten: Any = torch.ops.aten
 log: logging.Logger = logging.getLogger(__name__)
@@ -24,23 +29,56 @@ log: logging.Logger = logging.getLogger(__name__)
 
 def rebase(graph: Graph) -> int:
     """Count offsets into inputs as Inductor will; returns how many are others now."""
-    begins = {node: begin for node in graph.find_nodes(op="placeholder") if (begin := _begin(node))}
+    begins = {node for node in graph.find_nodes(op="placeholder") if begin_of(node) != 0}
     strided = graph.find_nodes(op="call_function", target=aten.as_strided.default) if begins else []
-    found = [node for node in strided if _base(node) in begins]
+    found = [node for node in strided if base_of(node) in begins]
     if not found or not counts_from_inputs():
         return 0
     count = 0
     for node in found:
-        base = _base(node)
+        base = base_of(node)
         offset = argument(node, "storage_offset")
-        is_item = node.meta["val"].dtype == base.meta["val"].dtype  # a view of another is a buffer of its own
-        relative = offset - begins[base] if isinstance(offset, int) and is_item else -1
-        if relative < 0:
-            continue  # it is symbolic, or there is none, or what it names lies before the input
+        if offset is None or node.meta["val"].dtype != base.meta["val"].dtype:
+            continue  # it begins where its operand does, or is a view of another dtype: a buffer of its own
+        relative = counted_from(node, offset, base)
+        if relative is None or (isinstance(relative, int) and relative < 0):
+            continue  # where the input begins has no name here, or what is named lies before it
         node.args = (node.args[0], argument(node, "size"), argument(node, "stride"), relative)
         node.kwargs = {}
         count += 1
     return count
+
+
+def counted_from(before: Node, offset: Any, base: Node) -> Any:
+    """Return an offset into the storage of a value as one into the value.
+
+    Args:
+        before: the node that uses it: what has to be computed stands before that.
+        offset: an int, or the node of a symbolic one.
+        base: the value.
+
+    Returns:
+        An int or a node; ``None`` where no input of the graph says where the value begins.
+    """
+    begin = base.meta["val"].storage_offset()
+    left = sympy.expand(number(offset) - as_size(begin))
+    if isinstance(left, int) or left.is_Integer:
+        return int(left)
+    if isinstance(begin, int):
+        named: Any = begin
+    else:
+        inputs = before.graph.find_nodes(op="placeholder")
+        named = next((n for n in inputs if _is(n.meta.get("val"), as_size(begin))), None)
+    if named is None:
+        return None
+    value = offset.meta["val"] if isinstance(offset, Node) else offset
+    node = Emitter(before.graph, None).call(before, operator.sub, (offset, named))
+    node.meta["val"] = value - begin
+    return node
+
+
+def _is(value: Any, size: Size) -> bool:
+    return isinstance(value, torch.SymInt) and as_size(value) == size
 
 
 @functools.cache
@@ -62,14 +100,14 @@ def counts_from_inputs() -> bool:
         return False
 
 
-def _begin(node: Node) -> int:
-    """Return how many elements of its storage lie before an input."""
+def begin_of(node: Node) -> Size:
+    """Return how many elements of its storage lie before a value."""
     val = node.meta.get("val")
-    offset = val.storage_offset() if isinstance(val, torch.Tensor) else 0
-    return offset if isinstance(offset, int) else 0
+    return as_size(val.storage_offset()) if isinstance(val, torch.Tensor) else 0
 
 
-def _base(node: Node) -> Node:
+def base_of(node: Node) -> Node:
+    """Return what a value is a view of."""
     while is_view(node):
         node = node.all_input_nodes[0]
     return node

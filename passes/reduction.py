@@ -26,7 +26,8 @@ def is_loop(node: Node) -> bool:
     operands = [v.numel() for v in _tensors(n.meta.get("val") for n in node.all_input_nodes)]
     if not results or not operands or not all(isinstance(n, int) for n in (*results, *operands)):
         return False
-    return max(operands) >= max(_MANY, _torch.unrolled()) * max(results)
+    unrolled = int(_torch.inductor_setting("unroll_reductions_threshold") or 0)
+    return max(operands) >= max(_MANY, unrolled) * max(results)
 
 
 def _tensors(values: Any) -> list[torch.Tensor]:

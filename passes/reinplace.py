@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
-from torch.fx import Graph, GraphModule
+from torch.fx import Graph, GraphModule, Node
 
 from . import plan, tie, wellformed
+from .candidate import Candidate, Kind
 from .collector import paused
+from .decision import Decision
 from .errors import GraphError
 from .options import DEFAULT, Options, Ordering, Policy
 from .report import Report
@@ -85,6 +87,31 @@ def analyze_graph(graph: Graph, options: Options = DEFAULT) -> Report:
         GraphError: it is no functional graph.
     """
     return _planned(graph, options, plan.alone, carry_out=False)
+
+
+@paused()
+def parted_lists(graph: Graph, options: Options = DEFAULT) -> list[Node]:
+    """Return the operators over lists of which some elements would be written in place and some would not.
+
+    Raises:
+        GraphError: it is no functional graph.
+    """
+
+    def work() -> list[Node]:
+        decision = plan.alone(graph, options).decision
+        return [node for node, found in decision.model.candidates_of.items() if _is_parted(decision, found)]
+
+    return with_true_values(graph, work, lowered=options.lowered, keep=False)
+
+
+def _is_parted(decision: Decision, candidates: Sequence[Candidate]) -> bool:
+    if (
+        not isinstance(candidates[0].node.meta["val"], list | tuple)
+        or candidates[0].kind is not Kind.IN_PLACE
+    ):
+        return False
+    accepted = sum(map(decision.accepted, candidates))
+    return 0 < accepted < len(candidates)
 
 
 def _planned(graph: Graph, options: Options, planner: Planner, *, carry_out: bool) -> Report:

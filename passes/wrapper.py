@@ -41,6 +41,11 @@ class BaseView(NamedTuple):
         """The argument as labels name it."""
         return self.name if self.item is None else f"{self.name}[{self.item}]"
 
+    @property
+    def key(self) -> str:
+        """The argument as the wrapper's keywords name it."""
+        return self.name if self.item is None else f"{self.name}_{self.item}"
+
     @classmethod
     def of(cls, kwargs: Any, prefix: str, name: str, item: int | None) -> BaseView:
         """Read the view of one argument from the wrapper's keyword arguments."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -218,14 +217,22 @@ def test_an_input_that_nobody_writes_is_read_by_all() -> None:
     assert racing(b.returned(*b.list_of(aten._foreach_sub.List, [x, y], [w, w]))) == []
 
 
-def test_each_element_becomes_a_list() -> None:
+def test_each_element_is_computed_by_itself() -> None:
     graph = one_for_two(Lists())
     take_apart(graph)
-    lists = [n for n in graph.nodes if n.target is aten._foreach_add.List]
-    assert [[len(arg) for arg in n.args] for n in lists] == [[1, 1], [1, 1]]
-    assert [n.args[1] for n in graph.nodes if n.target is operator.getitem] == [0, 0]
-    given = [n for n in graph.nodes if n.op == "placeholder"]
-    assert [n.args[0] for n in lists] == [[x] for x in given[:2]]
+    sums = [n for n in graph.nodes if n.target is aten.add.Tensor]
+    x, y, _ = (n for n in graph.nodes if n.op == "placeholder")
+    assert [n.args[0] for n in sums] == [x, y]
+    assert not any("_foreach" in str(n.target) for n in graph.nodes)
+
+
+def test_a_list_of_one_is_no_list() -> None:
+    """Inductor does not compile all of them."""
+    graph = adam(Lists(), (100,))
+    count = sum("_foreach" in str(n.target) for n in graph.nodes)
+    assert take_apart(graph) == count > 5
+    assert not any("_foreach" in str(n.target) for n in graph.nodes)
+    assert take_apart(adam(OnCpu(), (100,))) == 0
 
 
 @pytest.mark.parametrize(("count", "races"), [(40, False), (80, True)])
@@ -244,5 +251,21 @@ def test_what_is_made_of_too_many_is_taken_to_meet_all(count: int, races: bool) 
 def test_the_pass_does_it() -> None:
     graph = swapped(Lists())
     ReinplacePass().apply(graph)
-    assert racing(graph) == []
-    assert max(len(n.args[0]) for n in graph.nodes if "_foreach" in str(n.target)) == 1
+    assert not any("_foreach" in str(n.target) for n in graph.nodes)
+
+
+@pytest.mark.parametrize("device", ["cuda", "cpu"])
+@pytest.mark.parametrize("parted", [True, False])
+def test_a_list_of_which_some_is_in_place_is_no_list_on_a_gpu(parted: bool, device: str) -> None:
+    """Parts of it would have other neighbours in their kernel than the whole had."""
+    b = Lists()
+    b.device = device
+    given = b.given(8, 8, 8)
+    made = b.list_of(aten._foreach_add.Scalar, given, 1)
+    for old, new in zip(given[parted:], made[parted:], strict=True):
+        b.call(aten.copy_.default, old, new)
+    graph = b.returned(made[0]) if parted else b.returned()
+    ReinplacePass().apply(graph)
+    lists = [len(n.args[0]) for n in graph.nodes if "_foreach" in str(n.target)]
+    whole = [3] if not parted else [] if device == "cuda" else [1, 2]
+    assert lists == whole

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch._inductor.config as inductor_config
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from pytest_reinplace.passes import listed
@@ -55,8 +56,10 @@ def test_only_lists_store_nothing() -> None:
     assert not made.stored("cuda")
 
 
-def test_sizes_that_are_not_known_store_nothing() -> None:
-    assert not Made(outside=True).stored("cuda", size=None)
+@pytest.mark.parametrize("in_kernels", [True, False])
+def test_sizes_that_are_not_known_are_stored_if_inductor_says_so(in_kernels: bool) -> None:
+    with inductor_config.patch(combo_kernel_foreach_dynamic_shapes=in_kernels):
+        assert Made(outside=True).stored("cuda", size=None) is in_kernels
 
 
 @pytest.mark.parametrize("index", [0, 1])

@@ -11,7 +11,7 @@ from torch._inductor.utils import fresh_inductor_cache
 from torch.fx import GraphModule
 
 from pytest_reinplace import triton_cpu
-from pytest_reinplace.passes import Report, adversary, inductor, inductor_options
+from pytest_reinplace.passes import Report, adversary, inductor, inductor_options, own_copy
 from pytest_reinplace.passes.graph_builder import GraphBuilder
 from pytest_reinplace.passes.own_copy import copy_operands
 from pytest_reinplace.passes.verify import assert_equivalent
@@ -46,18 +46,46 @@ def test_a_view_that_begins_at_a_symbol_is_copied(version: int, dynamic: bool) -
     assert_equivalent(reference, gm, inputs)
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_inductor_computes_it_right(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def inside(start: int) -> torch.Tensor:
+    """Return a tensor that begins inside its storage."""
+    return arange(32)[start : start + 16].view(4, 4)
+
+
+@pytest.mark.parametrize(("version", "start", "dynamic"), [(1, 0, True), (2, 8, True), (2, 8, False)])
+def test_inductor_computes_it_right(
+    version: int, start: int, dynamic: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A pass that decides nothing leaves the wrapper to Inductor."""
     monkeypatch.setattr(inductor, "reinplace_graph", lambda graph, options: Report())
-    given, expected, by = arange(4, 4), arange(4, 4), arange(4, 4)
+    given, expected, by = inside(start), inside(start), inside(start)
     result = row(expected, by)
     torch._dynamo.reset()
     with fresh_inductor_cache(), inductor_config.patch(enable_auto_functionalized_v2=version == 2):
-        fast = torch.compile(row, fullgraph=True, dynamic=True, options=inductor_options())
+        fast = torch.compile(row, fullgraph=True, dynamic=dynamic, options=inductor_options())
         torch.testing.assert_close(fast(given, by), result)
     torch.testing.assert_close(given, expected)
     torch._dynamo.reset()
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("from_inputs", [False, True])
+def test_the_views_of_a_copied_base_are_found_in_it(
+    from_inputs: bool, dynamic: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Offsets into the storage of an input that begins inside it are counted from the copy."""
+    monkeypatch.setattr(own_copy, "counts_from_inputs", lambda: from_inputs)
+    gm, inputs = functional(row, inside(8), inside(8), dynamic=dynamic)
+    reference, _ = functional(row, inside(8), inside(8), dynamic=dynamic)
+    inputs = [inside(8) if isinstance(v, torch.Tensor) else v for v in inputs]
+    before = wrapper_of(gm).kwargs["_x_storage_offset"] if dynamic else 12
+    is_lost = dynamic or from_inputs
+    assert copy_operands(gm.graph) == int(is_lost)
+    wrapper = wrapper_of(gm)
+    if is_lost:
+        assert wrapper.kwargs["_all_bases"][0].meta["val"].storage_offset() == 0
+        assert wrapper.kwargs.get("_x_storage_offset") != before
+    gm.recompile()
+    assert_equivalent(reference, gm, inputs)
 
 
 def test_so_is_what_a_triton_kernel_writes() -> None:

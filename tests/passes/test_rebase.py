@@ -8,7 +8,9 @@ import pytest
 import torch
 from torch.fx import Graph, Node
 
-from pytest_reinplace.passes import _torch, inductor_options, rebase
+from pytest_reinplace.passes import _torch, inductor_options, rebase, reinplace
+
+from .trace import functional, ops
 
 aten = torch.ops.aten
 Tensor = torch.Tensor
@@ -113,3 +115,23 @@ def test_compiled_programs_are_right() -> None:
     compiled = torch.compile(program, fullgraph=True, options=inductor_options())
     assert torch.equal(program(expected), compiled(actual))
     assert torch.equal(expected, actual)
+
+
+@pytest.mark.usefixtures("from_inputs")
+@pytest.mark.parametrize("named", [True, False])
+def test_a_symbolic_offset_is_counted_from_where_the_input_begins(named: bool) -> None:
+    def program(x: Tensor, by: Tensor) -> None:
+        ops.scale(x[1], by)
+
+    gm, _ = functional(program, torch.arange(40.0)[8:24].view(4, 4), torch.ones(4), dynamic=True)
+    reinplace(gm)
+    (view,) = gm.graph.find_nodes(op="call_function", target=aten.as_strided.default)
+    was, begin = view.args[3].meta["val"], view.args[0].meta["val"].storage_offset()
+    if not named:  # no input says it
+        for node in gm.graph.find_nodes(op="placeholder"):
+            if isinstance(node.meta["val"], torch.SymInt) and node.meta["val"].node.expr == begin.node.expr:
+                node.meta["val"] = 8
+    assert rebase.rebase(gm.graph) == int(named)
+    now = view.args[3].meta["val"]
+    assert now.node.expr == was.node.expr - (begin.node.expr if named else 0)
+    gm.graph.lint()
