@@ -6,7 +6,9 @@ same offset. It does not know that offset where
 * the operand is a view of another dtype, which is a buffer of its own: torch 2.15 refuses to compile it,
   older ones read beyond the buffer;
 * the offset is symbolic: the operand is taken to begin at 0 (torch 2.11 to 2.13);
-* the operand is part of an input that begins inside its storage: torch 2.11 counts from where the input does.
+* the operand is part of an input that begins inside its storage: torch 2.11 counts from where the input does;
+* the operand is a part of what is computed, or laid out otherwise than row by row: Inductor may compute the
+  part alone, or in other strides, and reads beyond it (torch 2.11 to 2.13).
 
 Such an operand is copied here, by its strides, and the wrapper is given the copy, unless an offset into the
 storage of a result says where something lies: a copy of ours begins where its elements do.
@@ -24,6 +26,7 @@ from . import _torch, scatter
 from .emit import Emitter
 from .realize import users_through_views
 from .rebase import base_of, begin_of, counted_from, counts_from_inputs
+from .region import Region
 from .schema import is_operator, schema_of
 from .wrapper import BaseView, base_views
 from .wrapper_rewrite import launch
@@ -125,14 +128,19 @@ def _is_named_by_offset(node: Node) -> bool:
 
 
 def _is_lost(operand: Any) -> bool:
-    """Return whether Inductor does not know where in its storage an operand begins."""
-    begin = begin_of(operand) if isinstance(operand, Node) else 0
+    """Return whether Inductor does not know where in its storage the elements of an operand are."""
+    val = operand.meta.get("val") if isinstance(operand, Node) else None
+    if not isinstance(val, torch.Tensor):
+        return False
+    begin, base = begin_of(operand), base_of(operand)
+    if base.op not in ("placeholder", "get_attr"):
+        is_known = Region.of(val).static and val.is_contiguous()  # of symbols that would be a guard
+        return begin != 0 or not is_known
     if begin == 0:
         return False
     if not isinstance(begin, int) or _is_dtype_view(operand):
         return True
-    base = base_of(operand)
-    return base.op == "placeholder" and begin_of(base) != 0 and counts_from_inputs()
+    return begin_of(base) != 0 and counts_from_inputs()
 
 
 def _is_dtype_view(node: Node) -> bool:

@@ -67,6 +67,35 @@ def test_inductor_computes_it_right(
     torch._dynamo.reset()
 
 
+def column(x: torch.Tensor, by: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    ops.scale(y[:, 1], by[0])
+    return y + 1
+
+
+def transposed(x: torch.Tensor, by: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    ops.scale(y.t(), by)
+    return y + 1
+
+
+@pytest.mark.parametrize("program", [column, transposed])
+def test_a_part_of_what_is_computed_is_copied(program: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inductor computes the part alone, and would clone the bytes of the whole from there."""
+    monkeypatch.setattr(inductor, "reinplace_graph", lambda graph, options: Report())
+    given, by = arange(4, 4), arange(4, 4)
+    torch._dynamo.reset()
+    with fresh_inductor_cache(), inductor_config.patch(enable_auto_functionalized_v2=False):
+        fast = torch.compile(program, fullgraph=True, options=inductor_options())
+        torch.testing.assert_close(fast(given, by), program(given, by))
+    torch._dynamo.reset()
+    gm, inputs = functional(program, given, by, v2=False)
+    reference, _ = functional(program, given, by, v2=False)
+    assert copy_operands(gm.graph) == 1
+    gm.recompile()
+    assert_equivalent(reference, gm, inputs)
+
+
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("from_inputs", [False, True])
 def test_the_views_of_a_copied_base_are_found_in_it(
