@@ -77,3 +77,29 @@ def test_threads_that_overlap_leave_it_as_it_was(was_on: bool, first_out: str) -
     leave.set()
     thread.join()
     assert gc.isenabled() is was_on
+
+
+def test_what_was_made_inside_is_old_afterwards() -> None:
+    """The collector would look at all of it at once, which is as long as half a rewrite's step."""
+    before = gc.isenabled()
+    gc.enable()
+    try:
+        with paused():
+            made: list[list[int]] = [[] for _ in range(10_000)]
+        assert gc.get_count()[0] < 5_000 and len(made) == 10_000
+        old = {id(o) for o in gc.get_objects(generation=2)}
+        assert old.issuperset(map(id, made))
+        assert gc.get_freeze_count() == 0
+    finally:
+        gc.enable() if before else gc.disable()
+
+
+def test_what_somebody_froze_stays_frozen() -> None:
+    gc.freeze()
+    try:
+        frozen = gc.get_freeze_count()
+        with paused():
+            pass
+        assert gc.get_freeze_count() == frozen > 0
+    finally:
+        gc.unfreeze()
