@@ -10,13 +10,17 @@ if __name__ != "pytest_reinplace.passes":
 
 from .errors import DeclarationError, GraphError, ReinplaceError, RewriteError, SeamError
 from .inductor import ProtectPass, ReinplacePass, inductor_options, observe
+from .inductor_target import INDUCTOR
 from .options import Options
 from .reason import Reason
 from .registry import Declaration, Registration, declarations, declare
 from .reinplace import analyze, analyze_graph, reinplace
 from .report import Blocker, Outcome, Report
+from .target import NODE_BY_NODE, Target
 
 __all__ = [
+    "INDUCTOR",
+    "NODE_BY_NODE",
     "Blocker",
     "Declaration",
     "DeclarationError",
@@ -31,6 +35,7 @@ __all__ = [
     "Report",
     "RewriteError",
     "SeamError",
+    "Target",
     "analyze",
     "analyze_graph",
     "declarations",

@@ -20,16 +20,15 @@ from torch.fx import Node
 from . import staged
 from .candidate import Candidate, Kind
 from .clip import clipped
-from .decision import Decision, Refusal
-from .mutation import lost_by_exchange
+from .decision import Decision
 from .place import Place, Read, Storage, Write
 from .pointwise import is_own_element
 from .reason import Reason
+from .refused import Refusal
 from .region import Geometry, Region
 from .scatter import is_absolute
 from .snapshot import snapshots
 from .unchanged import STORING, is_moved, is_put_back, is_put_over, is_unchanged
-from .variant import is_stored_by_inductor
 
 _FEW_BUFFERS = 4  # in which the readers of a candidate's bytes may look for that each is tried by itself
 _EXPLAINED = 64  # readers that a refusal looks at: more would not be read by anybody
@@ -48,13 +47,9 @@ def judge(decision: Decision, candidate: Candidate) -> Refusal | None:
     for storage in (result, operand):  # nothing was accepted into a sealed root
         if storage.sealed is not None:
             return Refusal(storage.sealed, (storage.seal,) if storage.seal is not None else ())
-    if decision.model.lowered and is_stored_by_inductor(candidate):
-        # Inductor stores through a view of another dtype by converting the values.
-        if decision.model.dtype_of(decision.root(operand)) != candidate.operand.value.dtype:
-            return Refusal(Reason.LOWERING, (candidate.operand_node,))
-    lost = lost_by_exchange(decision, candidate)
-    if lost is not None:
-        return Refusal(Reason.LOWERING, (lost,))
+    refusal = decision.model.target.refusal(decision, candidate)
+    if refusal is not None:
+        return refusal
     if not decision.is_laid_out(operand):
         return Refusal(Reason.LAYOUT)
     if candidate.kind is Kind.SCATTER and is_moved(decision, candidate):

@@ -50,7 +50,7 @@ _PICKING = ("aten::index", "aten::_unsafe_index", "aten::gather", "aten::flip", 
 
 def fused(model: Model, options: Options) -> frozenset[int]:
     """Return the candidates that stay functional because that is no copy, and cheaper."""
-    if not (options.lowered or options.policy == "speed"):
+    if not (model.target.fuses or options.policy == "speed"):
         return frozenset()  # each node is run by itself
     rule = _Rule(model, options.policy == "speed")
     scatters = (c for c in model.candidates if _is_computed_scatter(c))

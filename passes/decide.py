@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from .candidate import Candidate
 from .conditions import judge
-from .decision import Decision, Refusal
+from .decision import Decision
 from .model import Model
+from .refused import Refusal
 
 
 def decide(model: Model, banned: dict[int, Refusal] | None = None) -> Decision:

@@ -12,29 +12,12 @@ from .candidate import Candidate, Kind
 from .model import Model
 from .pending import Pending
 from .place import Read, Storage, Write
-from .reason import Reason
+from .refused import Refusal
 from .region import Region
 from .snapshot import Snapshot
 from .staged import Part
 
 _TESTS_PER_NODE = 64  # comparisons of regions; a graph that needs more keeps copies instead of compile time
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why a candidate is cloned.
-
-    Args:
-        reason: the condition that failed.
-        blockers: the nodes that hold it back.
-        culprits: accepted candidates of which cutting any one would lift the refusal.
-        partly: where there is none, those of which cutting one would satisfy some of the blockers.
-    """
-
-    reason: Reason
-    blockers: tuple[Node, ...] = ()
-    culprits: frozenset[int] = frozenset()
-    partly: frozenset[int] = frozenset()
 
 
 @dataclasses.dataclass(slots=True)

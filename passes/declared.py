@@ -127,7 +127,7 @@ def _alias(model: Model, node: Node, value: Any, owners: list[Place]) -> Value:
     keys = {_torch.storage_key(p.value): p for p in owners}
     if not owners:
         return model.fresh(node, value, opaque=True)
-    if model.lowered:  # Inductor takes the result for an unrelated tensor
+    if not model.target.sees_declared_aliases:
         for place in owners:
             place.storage.close(Reason.LOWERING, node)
 

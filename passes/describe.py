@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping
 from torch.fx import Node
 
 from .candidate import Candidate, Kind
-from .decision import Decision, Refusal
+from .decision import Decision
 from .place import Storage, Write
 from .reason import Reason
+from .refused import Refusal
 from .report import Blocker, Outcome, Report
 from .schema import arguments, is_operator, target_name
 from .snapshot import Snapshot

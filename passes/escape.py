@@ -7,9 +7,10 @@ from collections.abc import Collection
 from torch.fx import Node
 
 from .candidate import Candidate
-from .decision import Decision, Refusal
+from .decision import Decision
 from .place import Place, Storage
 from .reason import Reason
+from .refused import Refusal
 
 
 class Escapes:

@@ -28,7 +28,7 @@ Settled = tuple[Storage, Reason | None]
 def visit(model: Model, node: Node) -> bool:
     """Add the candidates of an operator with an in-place form; returns whether ``node`` is one."""
     form = variant.in_place_form(node.target)
-    if form is None or (model.lowered and variant.is_mislowered(form)):
+    if form is None or not model.target.runs_form(form):
         return False
     operands = node.args[0] if node.args else None
     if not node.meta.get("unbacked_bindings") and _has_form_arguments(node, form):

@@ -35,8 +35,6 @@ from .schema import argument, is_operator, schema_of
 
 def hazards(decision: Decision, buffers: Buffers) -> dict[Buffer, Node]:
     """Return the buffers whose writes Inductor would misorder, each with the write that shows it."""
-    if not decision.model.lowered:
-        return {}
     stored = {c.node for c in decision.edge.values() if c.writes}
     mutated = mutations(decision, buffers)
     found: dict[Buffer, Node] = overtaken(decision, mutated)

@@ -29,7 +29,7 @@ OPERATORS: tuple[Any, ...] = (torch.ops.prims.device_put.default, torch.ops.aten
 
 def visit(model: Model, node: Node) -> bool:
     """Note that a call returns its operand; returns whether it surely does, and nobody lowers it."""
-    if not schema_of(node.target).hides_alias or model.lowered or not node.args:
+    if not schema_of(node.target).hides_alias or not model.target.returns_operands or not node.args:
         return False
     operand = model.place(node.args[0])
     result = node.meta.get("val")

@@ -12,7 +12,7 @@ from .candidate import Candidate
 from .collectives import is_collective
 
 if TYPE_CHECKING:
-    from .rewrite import Rewriter
+    from .rewriter import Rewriter
 
 
 def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None:

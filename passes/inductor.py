@@ -22,6 +22,7 @@ from . import _torch, mend, protect, registry
 from .element_op import element_op
 from .errors import ReinplaceError
 from .foreach_kernel import take_apart
+from .inductor_target import INDUCTOR
 from .kernel_group import is_kernel
 from .mark import mark
 from .options import Options, Ordering, Policy
@@ -93,7 +94,7 @@ class ReinplacePass(CustomGraphPass):
             _torch.inductor_reinplacing(graph)
             clone_all(graph)
             return Report()
-        options = Options(self.policy, self.order, lowered=True)
+        options = Options(self.policy, self.order, target=INDUCTOR)
         try:
             _settle_lists(graph, options)
             report = reinplace_graph(graph, options)

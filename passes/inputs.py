@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import torch
-from torch.fx import Graph, Node
+from torch.fx import Node
 
-from . import _torch, attribute, pinned, wellformed
+from . import _torch, attribute, wellformed
 from .place import Place, mapped
 from .reason import Reason
 from .region import Region, as_size
@@ -45,11 +45,3 @@ def visit(model: Model, node: Node) -> None:
         return model.at(storage, tensor)
 
     model.values[node] = mapped(one, val)
-
-
-def held_inside(graph: Graph) -> frozenset[int | None]:
-    """Return the storages of tensors that called subgraphs take from modules of their own."""
-    _, *called = pinned.graphs(graph)
-    taken = (attribute.value(node) for one in called for node in one.find_nodes(op="get_attr", sort=False))
-    keys = {_torch.storage_key(value) for value in taken if isinstance(value, torch.Tensor)}
-    return frozenset(keys - {None})

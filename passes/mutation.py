@@ -145,7 +145,7 @@ def lost_by_exchange(decision: Decision, candidate: Candidate) -> Node | None:
     it makes another one and exchanges the two. What it stored before goes into the new one then, and what was
     given a view before is given one of the new. Functional they are the same, without the exchange.
     """
-    if not decision.model.lowered or not _is_exchanged(candidate):
+    if not _is_exchanged(candidate):
         return None
     root = decision.root(candidate.operand.storage)
     if root.is_input:

@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any, Literal, get_args
 
 from .errors import ReinplaceError
+from .target import NODE_BY_NODE, Target
 
 Policy = Literal["memory", "speed"]
 Ordering = Literal["free", "keep"]
@@ -20,7 +21,7 @@ class Options:
             or uses the result, cost different things (see ``cost.py``).
         order: ``"free"``: readers of an old value may move in front of the write that replaces it, where
             that saves a copy; ``"keep"``: the nodes keep their order.
-        lowered: whether Inductor will lower the rewritten graph.
+        target: what runs the rewritten graph.
 
     Raises:
         ReinplaceError: a value that does not exist.
@@ -28,7 +29,7 @@ class Options:
 
     policy: Policy = "memory"
     order: Ordering = "free"
-    lowered: bool = False
+    target: Target = NODE_BY_NODE
 
     def __post_init__(self) -> None:
         _check("policy", self.policy, Policy)

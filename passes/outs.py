@@ -23,7 +23,7 @@ from .wellformed import at, no_value
 
 if TYPE_CHECKING:
     from .model import Model
-    from .rewrite import Rewriter
+    from .rewriter import Rewriter
 
 aten: Any = torch.ops.aten
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.fx import Graph, Node
 
-from . import drift, hidden_alias, hop, scatter
+from . import _torch, attribute, drift, hidden_alias, hop, scatter
 from .addressing import goes_by_beginning
 from .candidate import Candidate, Kind
 from .place import Place
@@ -62,6 +62,14 @@ def graphs(graph: Graph) -> Iterator[Graph]:
         yield one
         modules = (hop.subgraph(one, node) for node in one.find_nodes(op="get_attr"))
         pending.extend(module.graph for module in modules if module is not None)
+
+
+def held_inside(graph: Graph) -> frozenset[int | None]:
+    """Return the storages of tensors that called subgraphs take from modules of their own."""
+    _, *called = graphs(graph)
+    taken = (attribute.value(node) for one in called for node in one.find_nodes(op="get_attr", sort=False))
+    keys = {_torch.storage_key(value) for value in taken if isinstance(value, torch.Tensor)}
+    return frozenset(keys - {None})
 
 
 def displaced(decision: Decision) -> frozenset[Node]:

@@ -14,9 +14,9 @@ from torch.fx import Graph, GraphModule, Node
 
 from . import addressing, hop, pinned, unit_strides, wellformed
 from .across import Strides
+from .build import build
 from .decision import Decision
 from .describe import describe
-from .model import Model
 from .options import Options
 from .report import Outcome, Report
 from .rewrite import apply
@@ -108,7 +108,7 @@ def decided(graph: Graph, calls: Calls, options: Options) -> Decision:
     wellformed.check(graph)
     setting = Setting(aside=frozenset(graph.nodes) if calls.hidden else frozenset())
     while True:
-        decision = laid_out(best(Model(graph, options, setting=setting, calls=calls)))
+        decision = laid_out(best(build(graph, options, setting=setting, calls=calls)))
         if options.order == "free":
             decision = unlocked(decision)
         more = (unplaced(decision) | pinned.displaced(decision)) - setting.aside
@@ -123,9 +123,9 @@ def alone(graph: Graph, options: Options) -> Plan:
     Raises:
         GraphError: it is no functional graph.
     """
-    summaries = Summaries(lowered=options.lowered)
-    is_hidden = pinned.are_hidden(graph, lowered=options.lowered)
-    if options.lowered:  # Inductor's kernels give the strides that are told
+    summaries = Summaries(lowered=options.target.drops_identities)
+    is_hidden = pinned.are_hidden(graph, lowered=options.target.makes_as_told)
+    if options.target.makes_as_told:
         return Plan(decided(graph, Calls(summaries, hidden=is_hidden), options), {})
     calls = Calls(summaries, hidden=is_hidden, strides=doubtful_strides(graph))
     return Plan(decided(graph, calls, options), {})

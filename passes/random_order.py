@@ -6,6 +6,7 @@ import dataclasses
 
 from torch.fx import Node
 
+from .build import build
 from .model import Model
 from .random_graph import RandomGraph
 from .schedule import is_barrier, is_movable
@@ -18,7 +19,7 @@ def delayed(graph: RandomGraph) -> RandomGraph:
     No reader crosses an effect, or a real write into what it reads.
     """
     gm = graph.copy()
-    model = Model(gm.graph)
+    model = build(gm.graph)
     fixed = {candidate.node for candidate in model.candidates}
     for node in reversed(list(gm.graph.nodes)):
         if node not in fixed and node.op == "call_function" and is_movable(node):

@@ -101,7 +101,7 @@ def parted_lists(graph: Graph, options: Options = DEFAULT) -> list[Node]:
         decision = plan.alone(graph, options).decision
         return [node for node, found in decision.model.candidates_of.items() if _is_parted(decision, found)]
 
-    return with_true_values(graph, work, lowered=options.lowered, keep=False)
+    return with_true_values(graph, work, lowered=options.target.makes_as_told, keep=False)
 
 
 def _is_parted(decision: Decision, candidates: Sequence[Candidate]) -> bool:
@@ -124,7 +124,7 @@ def _planned(graph: Graph, options: Options, planner: Planner, *, carry_out: boo
             planned.carry_out()
         return report
 
-    return with_true_values(graph, work, lowered=options.lowered, keep=carry_out)
+    return with_true_values(graph, work, lowered=options.target.makes_as_told, keep=carry_out)
 
 
 def _graph_of(gm: object) -> Graph:

@@ -11,16 +11,16 @@ import dataclasses
 
 from torch.fx import Node
 
-from .buffer import Buffers
+from .build import build
 from .candidate import Candidate, Kind
 from .conditions import broken
 from .decide import decide
-from .decision import Decision, Refusal
+from .decision import Decision
 from .escape import Escapes
-from .fusion import hazards
 from .model import Model
 from .place import Storage
 from .reason import Reason
+from .refused import Refusal
 from .region import as_size
 from .relayout import is_multiple, may_be_padded
 
@@ -110,7 +110,7 @@ def laid_out(decision: Decision) -> Decision:
 def _keeping(model: Model, more: frozenset[Node]) -> Decision:
     """Decide anew, with more nodes that keep their own layout."""
     setting = dataclasses.replace(model.setting, own_layout=model.setting.own_layout | more)
-    return best(Model(model.graph, model.options, setting=setting, calls=model.calls))
+    return best(build(model.graph, model.options, setting=setting, calls=model.calls))
 
 
 def _relaid_by(model: Model, storage: Storage) -> list[Node]:
@@ -122,19 +122,6 @@ def _relaid_by(model: Model, storage: Storage) -> list[Node]:
         if storage.relaid:
             nodes.append(storage.node)
     return [n for n in nodes if n in model.relaid] or nodes[-1:]
-
-
-def _functional(decision: Decision) -> dict[int, Refusal]:
-    """Refuse all writes into the buffers whose writes Inductor would misorder."""
-    buffers = Buffers(decision)
-    misordered = hazards(decision, buffers)
-    if not misordered:
-        return {}
-    return {
-        c.index: Refusal(Reason.LOWERING, (misordered[buffer],))
-        for c in decision.edge.values()
-        if c.writes and (buffer := buffers.of_candidate(c)) in misordered
-    }
 
 
 def unplaced(decision: Decision) -> frozenset[Node]:
@@ -163,7 +150,7 @@ def _is_placed(model: Model, candidate: Candidate) -> bool:
         return False
     if is_multiple(start * value.element_size(), model.addressing.views(candidate.node)):
         return True
-    return candidate.kind is not Kind.SCATTER and not model.lowered and may_be_padded(value)
+    return candidate.kind is not Kind.SCATTER and model.target.begins_anywhere and may_be_padded(value)
 
 
 def closed(model: Model, banned: dict[int, Refusal]) -> Decision:
@@ -182,7 +169,7 @@ def closed(model: Model, banned: dict[int, Refusal]) -> Decision:
             bans.update(refusals)
             continue
         # What only the graph's own copies write is not ours to refuse.
-        misordered = _functional(decision)
+        misordered = decision.model.target.misordered(decision)
         if not misordered:
             return decision
         bans.update(misordered)

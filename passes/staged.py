@@ -51,8 +51,8 @@ def parts(decision: Decision, candidate: Candidate, hits: list[tuple[Node, Place
     if candidate.kind is not Kind.AUTO_V2 or not is_known(candidate.operand):
         return None
     root = decision.root(candidate.operand.storage)
-    if model.lowered and model.dtype_of(root) != candidate.operand.value.dtype:
-        return None  # Inductor stores through a view of another dtype by converting the values
+    if model.target.converts_stores and model.dtype_of(root) != candidate.operand.value.dtype:
+        return None
     views = [v for v in base_views(candidate.node) if v.base == candidate.slot]
     if len(views) != len(candidate.writes):
         return None

@@ -13,11 +13,13 @@ from typing import Any
 
 from torch.fx import Node
 
+from .build import build
 from .candidate import Candidate
-from .decision import Decision, Refusal
+from .decision import Decision
 from .lifetime import peak_bytes
 from .model import Model
 from .reason import Reason
+from .refused import Refusal
 from .schedule import Order, Schedule
 from .search import best, closed
 
@@ -72,7 +74,7 @@ def _tried(model: Model, groups: list[_Group]) -> tuple[Decision | None, list[_G
     order, kept = _order(model, groups)
     while order is not None:
         setting = dataclasses.replace(model.setting, order=order)
-        decision = best(Model(model.graph, model.options, setting=setting, calls=model.calls))
+        decision = best(build(model.graph, model.options, setting=setting, calls=model.calls))
         needed = [group for group in kept if _is_needed(decision, group)]
         if len(needed) == len(kept):
             return decision, kept

@@ -16,7 +16,7 @@ from .schema import returns_only_none, schema_of
 from .staged import Part
 
 if TYPE_CHECKING:
-    from .rewrite import Rewriter
+    from .rewriter import Rewriter
 
 aten: Any = torch.ops.aten
 

@@ -74,9 +74,9 @@ class Before:
         """
         from torch.fx import Graph
 
-        from .passes import Options, analyze_graph
+        from .passes import INDUCTOR, NODE_BY_NODE, Options, analyze_graph
 
-        report = analyze_graph(gm.graph, Options(lowered=lowered))
+        report = analyze_graph(gm.graph, Options(target=INDUCTOR if lowered else NODE_BY_NODE))
         copies: dict[Node, Node] = {}
         Graph().graph_copy(gm.graph, copies)
         nodes = {node.name: copy for node, copy in copies.items()}

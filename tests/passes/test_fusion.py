@@ -9,6 +9,7 @@ import torch
 
 from pytest_reinplace.passes import Reason, Report, adversary
 from pytest_reinplace.passes.graph_builder import GraphBuilder
+from pytest_reinplace.passes.inductor_target import INDUCTOR
 from pytest_reinplace.passes.options import Options
 from pytest_reinplace.passes.reinplace import analyze_graph
 
@@ -24,7 +25,7 @@ ROWS = 12
 def decided(program: Callable[..., Tensor], *more: Tensor) -> Report:
     """Decide the graph of a program as Inductor would be given it."""
     given = arange(ROWS, 3), torch.tensor([3, 5]), arange(2, 3)
-    return analyze_graph(functional(program, *(more or given))[0].graph, Options(lowered=True))
+    return analyze_graph(functional(program, *(more or given))[0].graph, Options(target=INDUCTOR))
 
 
 def shifted(h: Tensor) -> Tensor:
@@ -250,7 +251,7 @@ def test_the_copy_that_a_wrapper_makes_of_an_input_is_written(is_kept: bool) -> 
     (h,) = b.v1(adversary.operator("bump"), x=given)[-1:] if is_kept else (given,)
     before = b.call(aten.clone.default, b.call(aten.slice.Tensor, h, 0, 0, ROWS - 1))
     new = b.call(aten.slice_scatter.default, h, before, 0, 1, ROWS)
-    report = analyze_graph(b.finished([new]).graph, Options(lowered=True))
+    report = analyze_graph(b.finished([new]).graph, Options(target=INDUCTOR))
     assert ("aten::slice_scatter.self" in report.reinplaced) is not is_kept
 
 

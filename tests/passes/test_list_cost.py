@@ -10,6 +10,7 @@ import torch
 
 from pytest_reinplace.passes import _torch, inductor_options
 from pytest_reinplace.passes.graph_builder import GraphBuilder
+from pytest_reinplace.passes.inductor_target import INDUCTOR
 from pytest_reinplace.passes.options import Options
 from pytest_reinplace.passes.realize import realize
 from pytest_reinplace.passes.reinplace import analyze_graph
@@ -17,7 +18,7 @@ from pytest_reinplace.passes.reinplace import analyze_graph
 from .trace import arange, ops
 
 aten = torch.ops.aten
-IN_INDUCTOR = Options(lowered=True)
+IN_INDUCTOR = Options(target=INDUCTOR)
 
 
 def step(*, read: bool = False, chained: bool = True) -> GraphBuilder:

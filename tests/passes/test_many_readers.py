@@ -7,6 +7,7 @@ from torch.fx import GraphModule
 
 from pytest_reinplace.passes import adversary, analyze, reinplace
 from pytest_reinplace.passes.graph_builder import GraphBuilder
+from pytest_reinplace.passes.inductor_target import INDUCTOR
 from pytest_reinplace.passes.options import Options
 from pytest_reinplace.passes.reinplace import analyze_graph
 from pytest_reinplace.passes.verify import assert_equivalent
@@ -69,7 +70,7 @@ def test_many_scatters_of_one_value_are_none_that_is_computed_on_the_way() -> No
         mine = [build.call(aten.select_scatter.default, base, other, 0, i) for i in range(count)]
         return build.finished([build.call(aten.sum.default, m) for m in mine])
 
-    one = analyze_graph(scattered(1).graph, Options(lowered=True)).outcomes
+    one = analyze_graph(scattered(1).graph, Options(target=INDUCTOR)).outcomes
     assert [o.fused for o in one] == [True]
-    many = analyze_graph(scattered(40).graph, Options(lowered=True)).outcomes
+    many = analyze_graph(scattered(40).graph, Options(target=INDUCTOR)).outcomes
     assert [o.fused for o in many] == [False] * 40

@@ -12,8 +12,10 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from pytest_reinplace.passes import Report, adversary
 from pytest_reinplace.passes.graph_builder import GraphBuilder
+from pytest_reinplace.passes.inductor_target import INDUCTOR
 from pytest_reinplace.passes.options import Options
 from pytest_reinplace.passes.reinplace import reinplace_graph
+from pytest_reinplace.passes.target import NODE_BY_NODE
 from pytest_reinplace.passes.told import is_mistold
 from pytest_reinplace.passes.verify import assert_equivalent
 
@@ -62,7 +64,7 @@ def held(b: GraphBuilder, *outputs: Node, lowered: bool = False) -> Report:
     gm = b.finished([*outputs])
     rewritten = torch.fx.GraphModule(gm, torch.fx.Graph())
     rewritten.graph.output(rewritten.graph.graph_copy(gm.graph, {}))
-    report = reinplace_graph(rewritten.graph, Options(lowered=lowered))
+    report = reinplace_graph(rewritten.graph, Options(target=INDUCTOR if lowered else NODE_BY_NODE))
     rewritten.recompile()
     assert_equivalent(gm, rewritten, b.inputs)
     return report

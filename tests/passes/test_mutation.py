@@ -11,8 +11,10 @@ from torch._inductor.utils import fresh_inductor_cache
 
 from pytest_reinplace.passes import Reason, Report, inductor_options
 from pytest_reinplace.passes.graph_builder import GraphBuilder
+from pytest_reinplace.passes.inductor_target import INDUCTOR
 from pytest_reinplace.passes.options import Options
 from pytest_reinplace.passes.reinplace import analyze_graph, reinplace_graph
+from pytest_reinplace.passes.target import NODE_BY_NODE
 
 from .trace import arange, functional, ops
 
@@ -28,7 +30,7 @@ def given() -> tuple[Tensor, Tensor, Tensor]:
 
 
 def decided(program: Program) -> Report:
-    return analyze_graph(functional(program, *given())[0].graph, Options(lowered=True))
+    return analyze_graph(functional(program, *given())[0].graph, Options(target=INDUCTOR))
 
 
 def a_list_after_a_store(x: Tensor, w: Tensor, i: Tensor) -> tuple[Tensor, Tensor]:
@@ -127,7 +129,7 @@ def test_a_copy_with_gaps_is_stored_where_inductor_lowers_it(lowered: bool) -> N
     x = b.placeholder(arange(6, 4)[:, ::2])
     (y,) = b.v1(ops.scale.default, x=x, by=b.placeholder(arange(6, 2)))[-1:]
     b.finished([y, x])
-    reinplace_graph(b.graph, Options(lowered=lowered))
+    reinplace_graph(b.graph, Options(target=INDUCTOR if lowered else NODE_BY_NODE))
     (copy,) = b.graph.find_nodes(op="call_function", target=aten.copy_.default)
     into: Any = copy.args[0]
     assert into.target is (aten.as_strided.default if lowered else aten.empty_strided.default)

@@ -31,6 +31,7 @@ from pytest_reinplace.passes import (
 from pytest_reinplace.passes.addressing import untold
 from pytest_reinplace.passes.execution import cloned, leaves, run
 from pytest_reinplace.passes.graph_builder import GraphBuilder
+from pytest_reinplace.passes.inductor_target import INDUCTOR
 from pytest_reinplace.passes.model import Model
 from pytest_reinplace.passes.oracle import judged, minimal, tallied
 from pytest_reinplace.passes.reinplace import reinplace_graph
@@ -67,7 +68,7 @@ def without_write_backs(gm: GraphModule) -> None:
 
 def lowered(gm: GraphModule) -> None:
     """Rewrite as for Inductor, which leaves some candidates out and writes others differently."""
-    reinplace_graph(gm.graph, Options(lowered=True))
+    reinplace_graph(gm.graph, Options(target=INDUCTOR))
 
 
 def idle(gm: GraphModule) -> None:

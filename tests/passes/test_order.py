@@ -10,13 +10,13 @@ import torch
 from torch.fx import GraphModule, Node
 
 from pytest_reinplace.passes import Outcome, Reason, ReinplaceError, Report, RewriteError, analyze, reinplace
+from pytest_reinplace.passes.build import build
 from pytest_reinplace.passes.decide import decide
-from pytest_reinplace.passes.decision import Refusal
 from pytest_reinplace.passes.graph_builder import GraphBuilder
 from pytest_reinplace.passes.lifetime import held_bytes, peak_bytes
-from pytest_reinplace.passes.model import Model
 from pytest_reinplace.passes.random_graph import RandomGraph
 from pytest_reinplace.passes.random_order import delayed
+from pytest_reinplace.passes.refused import Refusal
 from pytest_reinplace.passes.schedule import is_barrier, is_movable
 from pytest_reinplace.passes.search import best
 from pytest_reinplace.passes.strategies import random_graph
@@ -361,7 +361,7 @@ def test_bytes_are_held_from_the_making_to_the_last_use() -> None:
     b = builder.call(aten.slice.Tensor, a, 0, 0, 2)
     c = builder.call(aten.sum.default, b)
     d = builder.call(aten.clone.default, c)
-    model = Model(builder.finished([d]).graph)
+    model = build(builder.finished([d]).graph)
     held = held_bytes(best(model))
     assert held == [0, 16, 16, 20, 4, 4]  # x; a; its view; the sum, made while a is there; d in place of c
     copied = decide(model, {0: Refusal(Reason.CHEAPER)})

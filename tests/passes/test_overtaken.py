@@ -9,6 +9,7 @@ import torch
 from torch._inductor.utils import fresh_inductor_cache
 
 from pytest_reinplace.passes import Reason, Report, inductor_options
+from pytest_reinplace.passes.inductor_target import INDUCTOR
 from pytest_reinplace.passes.options import Options
 from pytest_reinplace.passes.reinplace import analyze_graph
 
@@ -22,7 +23,7 @@ N, SIDE = 96, 24  # more than a vector holds: what one loads, it loads before it
 def decided(program: Program, *given: Tensor) -> Report:
     """Decide the graph of a program as Inductor would be given it."""
     inputs = given or (arange(N), arange(N) + 5)
-    return analyze_graph(functional(program, *inputs)[0].graph, Options(lowered=True))
+    return analyze_graph(functional(program, *inputs)[0].graph, Options(target=INDUCTOR))
 
 
 def shifted(x: Tensor, w: Tensor) -> Tensor:

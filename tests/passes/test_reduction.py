@@ -15,6 +15,7 @@ from torch.nn import functional as nn
 from pytest_reinplace.passes import inductor_options
 from pytest_reinplace.passes.execution import run
 from pytest_reinplace.passes.graph_builder import GraphBuilder
+from pytest_reinplace.passes.inductor_target import INDUCTOR
 from pytest_reinplace.passes.options import Options
 from pytest_reinplace.passes.realize import realize
 from pytest_reinplace.passes.reinplace import analyze_graph, reinplace_graph
@@ -86,7 +87,7 @@ def one_thread() -> Iterator[None]:
 def stored(program: Program) -> int:
     """Return how many values are put into memory before a kernel, or a loop, writes."""
     graph = functional(program, arange(LENGTH), arange(LENGTH) + 7)[0].graph
-    assert reinplace_graph(graph, Options(lowered=True)).clones == []
+    assert reinplace_graph(graph, Options(target=INDUCTOR)).clones == []
     return realize(graph)
 
 
@@ -161,7 +162,7 @@ def is_in_place(read: Read) -> bool:
         x[0:100] += read(x)
 
     graph = functional(program, arange(LENGTH), arange(LENGTH))[0].graph
-    return analyze_graph(graph, Options(lowered=True)).clones == []
+    return analyze_graph(graph, Options(target=INDUCTOR)).clones == []
 
 
 @pytest.mark.parametrize("name", TOTALS)

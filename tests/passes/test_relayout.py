@@ -12,8 +12,8 @@ from torch.fx import Node
 from torch.library import custom_op
 
 from pytest_reinplace.passes import Reason, adversary
+from pytest_reinplace.passes.build import build
 from pytest_reinplace.passes.graph_builder import GraphBuilder
-from pytest_reinplace.passes.model import Model
 from pytest_reinplace.passes.setting import Setting
 from pytest_reinplace.passes.verify import copied_bytes
 
@@ -185,7 +185,7 @@ def test_what_keeps_its_own_layout_is_not_laid_out_by_its_operand_either(keeps: 
     value = b.call(aten.full.default, [1, 6], 5, dtype=torch.int64)
     second = b.call(aten.index_put.default, first, [index], value)
     gm = b.finished([b.call(aten.sum.default, second)])
-    model = Model(gm.graph, setting=Setting(own_layout=frozenset({second} if keeps else ())))
+    model = build(gm.graph, setting=Setting(own_layout=frozenset({second} if keeps else ())))
     assert (second in model.relaid) is (first in model.relaid) is not keeps
 
 

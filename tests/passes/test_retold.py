@@ -16,8 +16,10 @@ from torch.utils._pytree import tree_leaves
 from pytest_reinplace.passes import GraphError, Report, RewriteError, adversary, analyze, emit, reinplace
 from pytest_reinplace.passes._torch import collective, hop, unbacked_bindings
 from pytest_reinplace.passes.graph_builder import GraphBuilder
+from pytest_reinplace.passes.inductor_target import INDUCTOR
 from pytest_reinplace.passes.options import Options
 from pytest_reinplace.passes.reinplace import reinplace_graph
+from pytest_reinplace.passes.target import NODE_BY_NODE
 from pytest_reinplace.passes.told import CONTIGUOUS, ITERATED, has_rule, made
 from pytest_reinplace.passes.verify import assert_equivalent
 
@@ -52,7 +54,7 @@ def rewritten(b: GraphBuilder, *outputs: Node, lowered: bool = False) -> Report:
     gm = b.finished([*outputs])
     after = GraphModule(gm, Graph())
     after.graph.output(after.graph.graph_copy(gm.graph, {}))
-    report = reinplace_graph(after.graph, Options(lowered=lowered))
+    report = reinplace_graph(after.graph, Options(target=INDUCTOR if lowered else NODE_BY_NODE))
     after.recompile()
     assert_equivalent(gm, after, b.inputs)
     return report

@@ -15,10 +15,11 @@ from pytest_reinplace.passes import (
     in_place,
     reinplace,
     rewrite,
+    scatter_write,
     wrapper_rewrite,
 )
 from pytest_reinplace.passes.emit import Emitter
-from pytest_reinplace.passes.rewrite import Rewriter
+from pytest_reinplace.passes.rewriter import Rewriter
 from pytest_reinplace.passes.strategies import random_graph
 from pytest_reinplace.passes.verify import assert_equivalent
 
@@ -135,11 +136,12 @@ def test_a_fault_anywhere_leaves_the_graph_as_it_was(v2: bool, monkeypatch: pyte
 
 STEPS = [
     *((Emitter, name) for name in ("call", "clone", "empty", "moved", "value", "base_view", "mutable_op")),
-    *((Rewriter, name) for name in ("replace", "_refresh", "cloned", "_copy_operand", "_write_view")),
+    *((Rewriter, name) for name in ("replace", "cloned")),
+    *((rewrite._Walk, name) for name in ("_refresh", "_copy_operand", "_returned")),
+    (scatter_write, "_write_view"),
     *((wrapper_rewrite, name) for name in ("_results", "_project")),
-    (Rewriter, "_returned"),
     *((in_place, name) for name in ("rewrite", "_call")),
-    (rewrite, "_lint"),
+    (rewrite, "_check"),
 ]
 
 

@@ -7,12 +7,18 @@ import torch
 from torch.fx import Node
 
 from pytest_reinplace.passes.graph_builder import GraphBuilder
+from pytest_reinplace.passes.inductor_target import INDUCTOR
 from pytest_reinplace.passes.options import Options
 from pytest_reinplace.passes.reinplace import analyze_graph
+from pytest_reinplace.passes.target import NODE_BY_NODE
 
 from .trace import arange
 
 aten = torch.ops.aten
+
+
+def options(lowered: bool) -> Options:
+    return Options(target=INDUCTOR if lowered else NODE_BY_NODE)
 
 
 def fused(b: GraphBuilder, written: Node, options: Options) -> bool:
@@ -33,14 +39,21 @@ def scattered(b: GraphBuilder, base: Node) -> Node:
 def test_into_an_empty_buffer(lowered: bool) -> None:
     b = GraphBuilder()
     empty = b.call(aten.empty.memory_format, [4, 4], dtype=torch.int64, device=torch.device("cpu"))
-    assert fused(b, scattered(b, empty), Options(lowered=lowered)) is lowered
+    assert fused(b, scattered(b, empty), options(lowered)) is lowered
 
 
 @pytest.mark.parametrize("lowered", [True, False])
 def test_into_rows_that_are_picked(lowered: bool) -> None:
     b = GraphBuilder()
     x, i = b.placeholder(arange(4, 4)), b.placeholder(torch.tensor([1, 2, 3, 0]))
-    assert fused(b, scattered(b, b.call(aten.index.Tensor, x, [i])), Options(lowered=lowered)) is lowered
+    assert (
+        fused(
+            b,
+            scattered(b, b.call(aten.index.Tensor, x, [i])),
+            options(lowered),
+        )
+        is lowered
+    )
 
 
 def test_into_rows_that_others_read_is_in_place() -> None:
@@ -49,20 +62,20 @@ def test_into_rows_that_others_read_is_in_place() -> None:
     picked = b.call(aten.index.Tensor, x, [i])
     old = b.call(aten.mm.default, picked, x)
     written = scattered(b, picked)
-    assert not fused(b, b.call(aten.mm.default, written, old), Options(lowered=True))
+    assert not fused(b, b.call(aten.mm.default, written, old), Options(target=INDUCTOR))
 
 
 def test_into_what_a_kernel_makes_is_in_place() -> None:
     b = GraphBuilder()
     x = b.placeholder(arange(4, 4))
-    assert not fused(b, scattered(b, b.call(aten.mm.default, x, x)), Options(lowered=True))
+    assert not fused(b, scattered(b, b.call(aten.mm.default, x, x)), Options(target=INDUCTOR))
 
 
 def test_into_what_a_mask_picks_is_in_place() -> None:
     b = GraphBuilder()
     x, mask = b.placeholder(arange(4, 4)), b.placeholder(torch.ones(4, dtype=torch.bool))
     picked = b.called(aten.index.Tensor, (x, [mask]), b.fresh(x.meta["val"]))
-    assert not fused(b, scattered(b, picked), Options(lowered=True))
+    assert not fused(b, scattered(b, picked), Options(target=INDUCTOR))
 
 
 def test_rows_that_are_copied_from_their_own_base_are_read() -> None:
@@ -72,4 +85,4 @@ def test_rows_that_are_copied_from_their_own_base_are_read() -> None:
     part = b.call(aten.slice.Tensor, picked, 0, 2, 4)
     rows = b.call(aten.copy.default, part, part)
     written = b.call(aten.slice_scatter.default, picked, rows, 0, 0, 2)
-    assert not fused(b, written, Options(lowered=True))
+    assert not fused(b, written, Options(target=INDUCTOR))

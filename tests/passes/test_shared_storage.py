@@ -13,6 +13,7 @@ from pytest_reinplace.passes.buffer import Buffer, Buffers
 from pytest_reinplace.passes.decision import Decision
 from pytest_reinplace.passes.fusion import hazards
 from pytest_reinplace.passes.graph_builder import GraphBuilder
+from pytest_reinplace.passes.inductor_target import INDUCTOR
 from pytest_reinplace.passes.options import Options
 from pytest_reinplace.passes.reinplace import analyze_graph
 
@@ -62,7 +63,7 @@ def given(is_one: bool) -> list[Tensor]:
 
 
 def decided(program: Callable[..., Tensor], is_one: bool) -> Report:
-    return analyze_graph(functional(program, *given(is_one))[0].graph, Options(lowered=True))
+    return analyze_graph(functional(program, *given(is_one))[0].graph, Options(target=INDUCTOR))
 
 
 @pytest.mark.parametrize("is_one", [True, False])
@@ -118,5 +119,5 @@ def test_what_only_the_graph_itself_writes_is_not_refused_for_ever(monkeypatch: 
     )
     build.call(aten.copy_.default, build.call(aten.slice.Tensor, x, 0, 1, 41), shifted)
     gm = build.finished([])
-    assert analyze_graph(gm.graph, Options(lowered=True)).clones == []
+    assert analyze_graph(gm.graph, Options(target=INDUCTOR)).clones == []
     assert hazards(asked[-1], Buffers(asked[-1]))
