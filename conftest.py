@@ -15,6 +15,6 @@ _PACKAGES = (_ROOT / "passes", _ROOT / "corpus")
 def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     # pytest would import the __init__.py of a package that it collects from, under the folder's own name;
     # these two are imported as pytest_reinplace.passes and pytest_reinplace.corpus only.
-    if path in _PACKAGES:
+    if any(path == package or package in path.parents for package in _PACKAGES):
         return pytest.Dir.from_parent(parent, path=path)
     return None

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import torch
 from torch.fx import GraphModule, Node
 
-from pytest_reinplace.passes import adversary
-from pytest_reinplace.passes.graph_builder import GraphBuilder
+from pytest_reinplace.passes.fuzz import adversary
+from pytest_reinplace.passes.fuzz.builder import GraphBuilder
 
 aten = torch.ops.aten
 

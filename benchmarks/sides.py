@@ -7,9 +7,9 @@ import tracemalloc
 
 from torch.fx import Graph, GraphModule
 
-from pytest_reinplace.passes.baseline import Inductor
-from pytest_reinplace.passes.reinplace import reinplace_graph
-from pytest_reinplace.passes.slots import slots
+from pytest_reinplace.passes.reinplacing.run import reinplace_graph
+from pytest_reinplace.passes.verify.inductor_pass import Inductor
+from pytest_reinplace.passes.verify.optimum.slots import slots
 
 
 def copied(gm: GraphModule) -> GraphModule:

@@ -9,14 +9,14 @@ if __name__ != "pytest_reinplace.passes":
     )
 
 from .errors import DeclarationError, GraphError, ReinplaceError, RewriteError, SeamError
-from .inductor import ProtectPass, ReinplacePass, inductor_options, observe
-from .inductor_target import INDUCTOR
-from .options import Options
+from .inductor.stage import ProtectPass, ReinplacePass, inductor_options, observe
+from .inductor.target import INDUCTOR
+from .ops.declarations import Declaration, Registration, declarations, declare
 from .reason import Reason
-from .registry import Declaration, Registration, declarations, declare
-from .reinplace import analyze, analyze_graph, reinplace
+from .reinplacing.facts.options import Options
+from .reinplacing.facts.target import NODE_BY_NODE, Target
+from .reinplacing.run import analyze, analyze_graph, reinplace
 from .report import Blocker, Outcome, Report
-from .target import NODE_BY_NODE, Target
 
 __all__ = [
     "INDUCTOR",

@@ -9,18 +9,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
-import inspect
 import logging
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sympy
 import torch
 
 from .errors import SeamError
-
-if TYPE_CHECKING:
-    from torch._inductor.custom_graph_pass import CustomGraphPass as CustomGraphPass
 
 
 @functools.cache
@@ -120,25 +116,9 @@ def slices_count_from_storage() -> bool:
     return encode is not None and bool(encode(base, base[1:3]) == (0, 5, 7))
 
 
-def lowered(module: Any, fake_mode: Any, given: torch.Tensor) -> Any:
-    """Return what Inductor lowers the first result of a module to, for a fake input."""
-    graph = private("torch._inductor.graph", "GraphLowering")(module, [given], fake_mode.shape_env)
-    with private("torch._inductor.virtualized", "V").set_graph_handler(graph), inductor_fake_mode(fake_mode):
-        graph.run(given)
-        return graph.graph_outputs[0]
-
-
 def is_lowered(op: Any) -> bool:
     """Return whether Inductor has a lowering for an operator."""
     return op in private("torch._inductor.lowering", "lowerings")
-
-
-def call_kernel_of(op: Any) -> None:
-    """Let Inductor call an operator's own kernel, on tensors as the graph lays them out."""
-    if not is_lowered(op):
-        strides = private("torch._inductor.lowering", "constrain_to_fx_strides")
-        make = private("torch._inductor.lowering", "make_fallback")
-        make(op, layout_constraint=strides, warn=False, override_decomp=True)
 
 
 def is_lowered_as_list(op: Any) -> bool:
@@ -171,51 +151,6 @@ def scan_runs_each_step_once() -> bool:
 
     private("torch._higher_order_ops.scan", "generic_scan")(body, [torch.zeros(1)], [torch.zeros(2, 1)])
     return len(runs) == 2
-
-
-def inductor_reinplacing(graph: Any) -> None:
-    """Run the core of Inductor's own reinplacing on a graph."""
-    with dispatching():
-        private("torch._inductor.fx_passes.reinplace", "reinplace_inplaceable_ops_core")(graph)
-
-
-def inductor_step(name: str) -> Any:
-    """Return one step of Inductor's reinplacing stage, a function over a graph, by its name.
-
-    ``fix_auto_functionalized_dtype_views`` is ``None`` before torch 2.13, which has no such step.
-    """
-    module = "reinplace" if name in _REINPLACE_STEPS else "post_grad"
-    if name == "fix_auto_functionalized_dtype_views":
-        return getattr(importlib.import_module("torch._inductor.fx_passes.post_grad"), name, None)
-    return private(f"torch._inductor.fx_passes.{module}", name)
-
-
-_REINPLACE_STEPS = (
-    *("canonicalize_view_scatter_ops", "reinplace_inplaceable_ops_core", "decompose_generalized_scatter"),
-    *("_generalized_scatter", "_decompose_scatter_functional"),
-)
-
-
-def fake_tensor_updater(gm: torch.fx.GraphModule) -> Any:
-    """Return Inductor's updater of fake values, which remembers the graph as it is now."""
-    updater = private("torch._inductor.fx_utils", "FakeTensorUpdater")
-    return updater(gm if "gm" in inspect.signature(updater).parameters else gm.graph)
-
-
-def inductor_fake_mode(fake_mode: Any) -> Any:
-    """Return the context in which Inductor's passes find their fake mode."""
-    return private("torch._inductor.virtualized", "V").set_fake_mode(fake_mode)
-
-
-def custom_graph_pass() -> Any:
-    """Return the base class of Inductor's custom graph passes."""
-    return private("torch._inductor.custom_graph_pass", "CustomGraphPass")
-
-
-def digest_of_files(files: tuple[str, ...]) -> str:
-    """Return a digest of the contents of files, as Inductor makes it for its cache keys."""
-    digest = private("torch._inductor.custom_graph_pass", "get_hash_for_files")(files)
-    return str(digest.hex() if isinstance(digest, bytes) else digest)
 
 
 def statically_known(shape_env: Any, expr: Any) -> bool:

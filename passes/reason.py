@@ -53,6 +53,7 @@ _SENTENCES = {
     Reason.MISSED: "nothing forbids it: the pass under test missed it",
 }
 
+
 _HINTS = {
     Reason.STILL_READ: "read the old value before the write, or read only the part that is not written",
     Reason.INPUT_KEPT: "write the result back into the input, or do not pass it as an input",

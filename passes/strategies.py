@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from . import random_graph as _random_graph
-from .draws import Draws, shrunk
 from .errors import ReinplaceError
-from .random_graph import RandomGraph
+from .fuzz.draws import Draws
+from .fuzz.graph import RandomGraph, build
+from .verify.shrink import shrunk
 
 __all__ = ["RandomGraph", "functional_graphs", "random_graph", "replayed", "shrunk"]
 
@@ -25,7 +25,7 @@ def random_graph(seed: int, *, wild: bool = False) -> RandomGraph:
             ``unsafe_split``, ``contiguous``), tensors without elements, subgraphs three calls deep.
     """
     for attempt in range(1000):
-        graph = _random_graph.build(Draws.seeded(seed + (attempt << 40), wild=wild))
+        graph = build(Draws.seeded(seed + (attempt << 40), wild=wild))
         if graph is not None:
             return graph
     raise ReinplaceError(f"expected a graph from seed {seed}, found none in 1000 attempts")
@@ -41,7 +41,7 @@ def replayed(choices: Sequence[int], *, wild: bool = False) -> RandomGraph:
     Raises:
         ReinplaceError: they lead to no graph with a candidate.
     """
-    graph = _random_graph.build(Draws.replayed(choices, wild=wild))
+    graph = build(Draws.replayed(choices, wild=wild))
     if graph is None:
         raise ReinplaceError("these choices build no graph with a candidate")
     return graph
@@ -66,7 +66,7 @@ def functional_graphs(*, wild: bool = False) -> Any:
 
     @st.composite
     def drawn(draw: Any) -> RandomGraph:
-        graph = _random_graph.build(Draws(lambda n: int(draw(st.integers(0, n - 1))), wild=wild))
+        graph = build(Draws(lambda n: int(draw(st.integers(0, n - 1))), wild=wild))
         assume(graph is not None)
         assert graph is not None
         return graph

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pytest_reinplace.passes.oracle import judged
+from pytest_reinplace.passes.oracle.verdict import judged
 from pytest_reinplace.passes.strategies import RandomGraph
 from pytest_reinplace.passes.verify import assert_equivalent
 

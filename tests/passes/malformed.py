@@ -10,8 +10,8 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 
 from pytest_reinplace.passes import reinplace
-from pytest_reinplace.passes.draws import Draws
-from pytest_reinplace.passes.graph_builder import GraphBuilder
+from pytest_reinplace.passes.fuzz.builder import GraphBuilder
+from pytest_reinplace.passes.fuzz.draws import Draws
 from pytest_reinplace.passes.strategies import RandomGraph, random_graph
 
 aten = torch.ops.aten

@@ -17,7 +17,7 @@ from pytest_reinplace.passes import (
     analyze,
     reinplace,
 )
-from pytest_reinplace.passes.emit import Emitter
+from pytest_reinplace.passes.graph.emit import Emitter
 from pytest_reinplace.passes.strategies import random_graph
 from pytest_reinplace.passes.verify import assert_equivalent
 

@@ -22,9 +22,9 @@ from pytest_reinplace.passes import (
     analyze,
     reinplace,
 )
-from pytest_reinplace.passes.equivalence import EquivalenceError, assert_equivalent
-from pytest_reinplace.passes.execution import attributes, cloned, leaves, run
-from pytest_reinplace.passes.graph_builder import GraphBuilder
+from pytest_reinplace.passes.fuzz.builder import GraphBuilder
+from pytest_reinplace.passes.verify.equivalence import EquivalenceError, assert_equivalent
+from pytest_reinplace.passes.verify.execution import attributes, cloned, leaves, run
 
 from . import malformed
 from .trace import arange, functional, ops

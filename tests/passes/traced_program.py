@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from pytest_reinplace.passes import adversary
-from pytest_reinplace.passes.draws import Draws
+from pytest_reinplace.passes.fuzz import adversary
+from pytest_reinplace.passes.fuzz.draws import Draws
 
 Tensor = torch.Tensor
 Step = Callable[[list[Tensor]], None]

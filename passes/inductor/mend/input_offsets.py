@@ -1,0 +1,101 @@
+"""Offsets of ``as_strided`` into inputs, counted from where Inductor counts them.
+
+An offset names an element of the storage. An input that does not begin where its storage does Inductor gets
+by a pointer to its first element, and counts from there (torch 2.11; not 2.13): what is meant is as many
+elements before as the input has before it. Where the running torch counts from is tried out once.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import operator
+from typing import Any
+
+import sympy
+import torch
+from torch.fx import Graph, GraphModule, Node
+
+from ... import _torch
+from ...graph.alias import base_of, begin_of
+from ...graph.emit import Emitter
+from ...memory.region import Size, as_size
+from ...ops.schema import argument
+from ...ops.wrapper import number
+from .._torch import lowered_graph
+
+aten: Any = torch.ops.aten
+log: logging.Logger = logging.getLogger(__name__)
+
+
+def rebase(graph: Graph) -> int:
+    """Count offsets into inputs as Inductor will; returns how many are others now."""
+    begins = {node for node in graph.find_nodes(op="placeholder") if begin_of(node) != 0}
+    strided = graph.find_nodes(op="call_function", target=aten.as_strided.default) if begins else []
+    found = [node for node in strided if base_of(node) in begins]
+    if not found or not counts_from_inputs():
+        return 0
+    count = 0
+    for node in found:
+        base = base_of(node)
+        offset = argument(node, "storage_offset")
+        if offset is None or node.meta["val"].dtype != base.meta["val"].dtype:
+            continue  # it begins where its operand does, or is a view of another dtype: a buffer of its own
+        relative = counted_from(node, offset, base)
+        if relative is None or (isinstance(relative, int) and relative < 0):
+            continue  # where the input begins has no name here, or what is named lies before it
+        node.args = (node.args[0], argument(node, "size"), argument(node, "stride"), relative)
+        node.kwargs = {}
+        count += 1
+    return count
+
+
+def counted_from(before: Node, offset: Any, base: Node) -> Any:
+    """Return an offset into the storage of a value as one into the value.
+
+    Args:
+        before: the node that uses it: what has to be computed stands before that.
+        offset: an int, or the node of a symbolic one.
+        base: the value.
+
+    Returns:
+        An int or a node; ``None`` where no input of the graph says where the value begins.
+    """
+    begin = base.meta["val"].storage_offset()
+    left = sympy.expand(number(offset) - as_size(begin))
+    if isinstance(left, int) or left.is_Integer:
+        return int(left)
+    if isinstance(begin, int):
+        named: Any = begin
+    else:
+        inputs = before.graph.find_nodes(op="placeholder")
+        named = next((n for n in inputs if _is(n.meta.get("val"), as_size(begin))), None)
+    if named is None:
+        return None
+    value = offset.meta["val"] if isinstance(offset, Node) else offset
+    node = Emitter(before.graph, None).call(before, operator.sub, (offset, named))
+    node.meta["val"] = value - begin
+    return node
+
+
+def _is(value: Any, size: Size) -> bool:
+    return isinstance(value, torch.SymInt) and as_size(value) == size
+
+
+@functools.cache
+def counts_from_inputs() -> bool:
+    """Return whether Inductor counts an offset from where an input begins."""
+    graph, mode = Graph(), _torch.new_fake_mode()
+    with mode:
+        given = torch.empty(8)[2:]
+        named = torch.as_strided(given, [2], [1], 4)
+    node = graph.placeholder("given")
+    view = graph.call_function(aten.as_strided.default, (node, [2], [1], 4))
+    graph.output((view,))
+    node.meta["val"], view.meta["val"] = given, named
+    try:
+        lowered = lowered_graph(GraphModule(torch.nn.Module(), graph), mode, given)
+        return bool(lowered.get_layout().offset == 4)
+    except Exception as error:  # noqa: BLE001  (it works by another way then, and newer ones count right)
+        log.debug("where Inductor counts offsets from could not be tried out: %s", error)
+        return False

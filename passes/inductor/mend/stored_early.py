@@ -1,0 +1,192 @@
+"""Values that must be in memory before a kernel overwrites what they are computed from.
+
+Inductor computes an elementwise value where it is used. Before a kernel of its own (a ``FallbackKernel``)
+writes a buffer, it puts the values that read this buffer into memory, but it has given the kernel its place
+in the program by then: their computation comes after the write and sees the new bytes. (torch 2.11 to 2.13;
+``y = x + 1; op_(x); z.copy_(y)`` is wrong without any pass of ours.) So we ask for each such value to be in
+memory where it is made, by a copy into fresh memory. Inductor makes no copy of it: it computes the value
+right there, which it would have to do all the same.
+
+So it is with a value that a kernel writes through several of its arguments: Inductor would compute it for
+each of them, into memory of its own.
+
+And what a scatter, or the places of an ``index_put``, are computed of where they store: in one loop they are
+read after elements before them were stored.
+"""
+
+from __future__ import annotations
+
+import bisect
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.fx import Graph, Node
+
+from ... import _torch
+from ...graph.alias import is_view, users_through_views
+from ...graph.emit import Emitter
+from ...ops import lists
+from ...ops.schema import argument, is_operator, schema_of
+from ..lowering import is_loop
+
+aten: Any = torch.ops.aten
+
+
+def realize(graph: Graph) -> int:
+    """Put values into memory that a later kernel would spoil; returns how many."""
+    roots: dict[Node, Node] = {}
+    writes = _writes(graph, roots)
+    inlined = _inlined(graph, roots)
+    if not writes and not inlined:
+        return 0
+    found = _Late(graph, roots, writes, inlined)
+    several = {root for root, kernels in writes.items() if len(set(kernels)) < len(kernels)}
+    late = [n for n in graph.nodes if found.includes(n) or (n in several and _is_computed_where_used(n, {}))]
+    emitter = Emitter(graph, _torch.fake_mode_of([node.meta["val"] for node in late[:1]]))
+    for node in late:
+        _store(emitter, node)
+    return len(late)
+
+
+def _writes(graph: Graph, roots: dict[Node, Node]) -> dict[Node, list[Node]]:
+    """Return the kernels that write each buffer, in order, once for each argument that they write it through.
+
+    Notes what every node is a view of.
+    """
+    found: dict[Node, list[Node]] = {}
+    for node in graph.nodes:
+        source = node.all_input_nodes[0] if is_view(node) else node
+        roots[node] = roots.get(source, source)
+        for written in _written(node):
+            found.setdefault(roots.get(written, written), []).append(node)
+    return found
+
+
+def _written(node: Node) -> list[Node]:
+    """Return what a node writes that Inductor calls a kernel for, or makes one of for a list.
+
+    A list is given its place in the program where it is computed, before it is stored (on GPUs).
+    """
+    if node.op != "call_function" or not is_operator(node.target):
+        return []
+    schema = schema_of(node.target)
+    is_stored = _torch.is_lowered(node.target) and not _torch.is_fallback(node.target)
+    if not schema.mutable or (is_stored and not lists.is_list(node)):
+        return []
+    values = [argument(node, name) for name in schema.mutable]
+    flat = [v for value in values for v in (value if isinstance(value, list | tuple) else [value])]
+    return [v for v in flat if isinstance(v, Node)]
+
+
+def _inlined(graph: Graph, roots: dict[Node, Node]) -> dict[Node, set[Node]]:
+    """Return what is computed in a loop that stores by an index, each with the buffers that are stored into.
+
+    Of an ``index_put`` only the places are: what it puts Inductor itself puts into memory before, where it
+    is computed from the buffer.
+    """
+    found: dict[Node, set[Node]] = {}
+    for node in graph.nodes:
+        if node.op != "call_function" or not is_operator(node.target) or not schema_of(node.target).mutable:
+            continue
+        operands: list[Any] = []
+        if schema_of(node.target).name.startswith("aten::scatter"):
+            operands = node.all_input_nodes[1:]
+        elif schema_of(node.target).name in ("aten::index_put_", "prims::_unsafe_index_put_"):
+            operands = [i for i in argument(node, "indices") if i is not None]
+        for operand in operands:
+            found.setdefault(roots[operand], set()).add(roots[node.args[0]])
+    return found
+
+
+class _Late:
+    """The values that are used after a buffer is written that they are computed from, and are not stored.
+
+    Args:
+        graph: the graph.
+        roots: what every node is a view of.
+        writes: the kernels that write each buffer, in order.
+        inlined: what is computed in a loop that stores, with the buffers.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        roots: dict[Node, Node],
+        writes: dict[Node, list[Node]],
+        inlined: dict[Node, set[Node]],
+    ) -> None:
+        self._order = {node: i for i, node in enumerate(graph.nodes)}
+        self._times = {root: [self._order[n] for n in nodes] for root, nodes in writes.items()}
+        self._roots = roots
+        self._inlined = inlined
+        self._written = self._times.keys() | {root for buffers in inlined.values() for root in buffers}
+        # Which written buffers a value is computed from, where it is not in memory.
+        self._reads: dict[Node, frozenset[Node]] = {}
+        self._stored: dict[Node, bool] = {}
+
+    def includes(self, node: Node) -> bool:
+        """Return whether a value is one of them; asked in the order of the graph."""
+        if self._roots[node] is not node or not _is_computed_where_used(node, self._stored):
+            return False
+        inputs = lists.inputs_of(node) if lists.maker(node) else _call(node).all_input_nodes
+        sources = [self._roots.get(n, n) for n in inputs]
+        found = {r for source in sources for r in (source, *self._reads.get(source, ()))}
+        read = found & self._written
+        if not read or _is_stored_output(node):
+            return False
+        last = max((self._order[user] for user in users_through_views(node)), default=0)
+        time = self._order[_call(node)]
+        late = any(_first_after(self._times.get(root, ()), time) < last for root in read)
+        late = late or not read.isdisjoint(self._inlined.get(node, ()))
+        if not late:
+            self._reads[node] = frozenset(read)
+        return late
+
+
+def _is_stored_output(node: Node) -> bool:
+    """Return whether Inductor stores a value at once because it is returned; single elements it may not."""
+    numel = node.meta["val"].numel()
+    is_single = isinstance(numel, int) and numel <= 1
+    return not is_single and any(user.op == "output" for user in node.users)
+
+
+def _first_after(times: Sequence[int], time: int) -> float:
+    at = bisect.bisect_right(times, time)
+    return times[at] if at < len(times) else float("inf")
+
+
+def _is_computed_where_used(node: Node, stored: dict[Node, bool]) -> bool:
+    """Return whether Inductor may put off computing a node; notes in ``stored`` which lists it may not."""
+    val: Any = node.meta.get("val")
+    made_by = lists.maker(node)
+    if made_by is not None:
+        if made_by not in stored:  # asked once for all elements of a list
+            stored[made_by] = lists.is_stored(made_by)
+        return isinstance(val, torch.Tensor) and not stored[made_by]
+    call = _call(node)
+    if call.op != "call_function" or not is_operator(call.target) or not isinstance(val, torch.Tensor):
+        return False
+    if not _torch.is_lowered(call.target) or _torch.is_fallback(call.target) or val.is_complex():
+        return False
+    return not schema_of(call.target).mutable and not is_loop(call)
+
+
+def _call(node: Node) -> Node:
+    """Return the call that computes a node: one of several results is a node of its own."""
+    return node.all_input_nodes[0] if node.target is operator.getitem else node
+
+
+def _store(emitter: Emitter, node: Node) -> None:
+    """Copy a value into fresh memory, which everybody uses from then on.
+
+    One of several results is taken out where they are computed: a write may come before it is taken.
+    """
+    if node.target is operator.getitem:
+        node.all_input_nodes[0].append(node)
+    following, before = node.next, set(node.users)
+    fresh = emitter.empty(following, node)
+    stored = emitter.call(following, aten.copy_.default, (fresh, node))
+    stored.meta["val"] = fresh.meta["val"]
+    node.replace_all_uses_with(stored, delete_user_cb=before.__contains__)

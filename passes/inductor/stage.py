@@ -1,0 +1,240 @@
+"""The pass inside Inductor, by its public hooks, and what it takes to be right there.
+
+Two hooks are used. Before the joint-graph stage ``ProtectPass`` hides copies that Inductor's no-op
+removal would drop although they keep two tensors apart. After the post-grad patterns
+``ReinplacePass`` rewrites the graph, with Inductor's own reinplacing switched off.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import dataclasses
+import logging
+import pathlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.fx import Graph
+
+from .. import _torch
+from ..errors import ReinplaceError
+from ..ops import declarations
+from ..ops.schema import is_operator, schema_of
+from ..reinplacing.facts.options import Options, Ordering, Policy
+from ..reinplacing.run import parted_lists, reinplace_graph
+from ..report import Report
+from ._torch import call_kernel_of, custom_graph_pass, digest_of_files, inductor_reinplacing
+from .mend import kept_copies, wrapper_slices
+from .mend.element_op import element_op
+from .mend.input_offsets import rebase
+from .mend.kernel_groups import is_kernel
+from .mend.marked_written import mark
+from .mend.racing_lists import take_apart
+from .mend.stored_early import realize
+from .mend.wrapper_operands import copy_operands
+from .target import INDUCTOR
+
+log: logging.Logger = logging.getLogger(__name__)
+Observer = Callable[[Report, Graph], None]
+_observers: contextvars.ContextVar[tuple[Observer, ...]] = contextvars.ContextVar("observers", default=())
+_PASSES = pathlib.Path(__file__).parents[1]
+
+_EMPTY = (torch.ops.aten.empty.memory_format, torch.ops.aten.empty_strided.default)
+
+
+if TYPE_CHECKING:
+    from ._torch import CustomGraphPass
+else:
+    CustomGraphPass = custom_graph_pass()
+
+
+@contextlib.contextmanager
+def observe(callback: Observer) -> Iterator[None]:
+    """Call ``callback(report, graph)`` for every graph that a ``ReinplacePass`` rewrites inside.
+
+    ``graph`` is the rewritten graph, still in Inductor's hands: look, do not touch. A graph that comes
+    from Inductor's cache is not rewritten again and not seen.
+    """
+    token = _observers.set((*_observers.get(), callback))
+    try:
+        yield
+    finally:
+        _observers.reset(token)
+
+
+def _fingerprint() -> str:
+    """Return a digest of the source of all passes: a changed pass must not hit old cache entries."""
+    files = sorted(str(p) for p in _PASSES.rglob("*.py"))
+    return digest_of_files(tuple(files))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ReinplacePass(CustomGraphPass):
+    """Alias-exact reinplacing as an Inductor post-grad pass (``post_grad_custom_post_pass``).
+
+    A graph that cannot be analysed is left functional, each wrapper marked to clone everything, and a
+    warning names the reason: a compile never fails because of this pass.
+
+    Args:
+        name: how logs and caches call it.
+        policy: as for ``pytest_reinplace.passes.reinplacing.run``.
+        order: as for ``pytest_reinplace.passes.reinplacing.run``.
+    """
+
+    name: str = "reinplace"
+    policy: Policy = "memory"
+    order: Ordering = "free"
+
+    def __post_init__(self) -> None:
+        Options(self.policy, self.order)
+
+    def apply(self, graph: Graph) -> Report:
+        """Rewrite a graph and return what was decided."""
+        kept_copies.reveal(graph)
+        if _mutates_in_regions(graph):
+            inductor_reinplacing(graph)
+            clone_all(graph)
+            return Report()
+        options = Options(self.policy, self.order, target=INDUCTOR)
+        try:
+            _settle_lists(graph, options)
+            report = reinplace_graph(graph, options)
+        except ReinplaceError as error:
+            log.warning("reinplacing skipped, every wrapper clones: %s", error)
+            clone_all(graph)
+            return Report()  # nothing is written in place, and the graph may be none
+        copy_operands(graph)
+        clone_all(graph)
+        call_kernels(graph)
+        realize(graph)
+        mark(graph)
+        delay_buffers(graph)
+        rebase(graph)
+        return report
+
+    def __call__(self, graph: Graph) -> None:
+        """Rewrite a graph, as Inductor calls it, and tell the observers."""
+        report = self.apply(graph)
+        for callback in _observers.get():
+            callback(report, graph)
+
+    def uuid(self) -> Any:
+        """Identify the pass by its source and by what was declared about operators.
+
+        So Inductor's caches stay on and stay right.
+        """
+        chosen = (self.name, self.policy, self.order)
+        return ("pytest-reinplace", *chosen, _fingerprint(), *declarations.fingerprint())
+
+
+def _settle_lists(graph: Graph, options: Options) -> None:
+    """Leave lists only where one kernel computes each of them whole: what is parted has other neighbours."""
+    take_apart(graph)
+    while any(map(is_kernel, graph.nodes)):
+        parted = [
+            node for node in parted_lists(graph, options) if is_kernel(node) and element_op(node.target)
+        ]
+        if not parted:
+            break
+        take_apart(graph, parted)
+
+
+def delay_buffers(graph: Graph) -> None:
+    """Make empty buffers right before they are used: until then what runs has their memory.
+
+    Nothing is read to make one and nobody sees when it is made. Inductor keeps the order of the graph, in
+    which functionalization puts them before what fills them is computed.
+    """
+    order = {node: i for i, node in enumerate(graph.nodes)}
+    for node in reversed(order):
+        if node.target in _EMPTY and node.users:
+            min(node.users, key=order.__getitem__).prepend(node)
+
+
+def call_kernels(graph: Graph) -> None:
+    """Let Inductor call the kernels of operators that write in place where it knows nothing better.
+
+    By itself it refuses those that it also has a decomposition of (``index_add_``), and in a backward graph
+    gives the others contiguous copies: what is written into a copy is lost.
+    """
+    called = {node.target for node in graph.nodes if node.op == "call_function" and is_operator(node.target)}
+    for op in called:
+        schema = schema_of(op)
+        if schema.name.startswith("aten::") and schema.mutable:
+            call_kernel_of(op)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ProtectPass(CustomGraphPass):
+    """Keeps copies that matter from Inductor's no-op removal (``joint_custom_pre_pass``)."""
+
+    name: str = "protect"
+
+    def __call__(self, graph: Graph) -> None:
+        """Mend and protect a graph, as Inductor calls it."""
+        wrapper_slices.mend(graph)
+        kept_copies.protect(graph)
+
+    def uuid(self) -> Any:
+        """Identify the pass by its source and by what was declared about operators."""
+        return ("pytest-reinplace", self.name, _fingerprint(), *declarations.fingerprint())
+
+
+def _mutates_in_regions(graph: Graph) -> bool:
+    """Return whether a nested region (a higher-order operator) writes its operands.
+
+    Inductor's scheduler does not order a clone before such a region, so these wrappers must be decided
+    and written in place by Inductor itself, and with them their graph.
+    """
+    wrapper = _torch.hop("auto_functionalized_v2")
+    nodes = graph.find_nodes(op="call_function", target=wrapper)
+    region = _torch.higher_order_operator()
+    return any(isinstance(op, region) for node in nodes for op in node.args[:1])
+
+
+def clone_all(graph: Graph) -> None:
+    """Tell Inductor to clone every tensor of the wrappers that are left.
+
+    Without the mark torch 2.11 clones nothing and computes wrong values.
+    """
+    for node in graph.nodes:
+        if node.op != "call_function" or "only_clone_these_tensors" in node.meta:
+            continue
+        if node.target is _torch.hop("auto_functionalized"):
+            names = schema_of(node.args[0]).mutable if node.args and is_operator(node.args[0]) else ()
+            node.meta["only_clone_these_tensors"] = [n for n in names if node.kwargs.get(n) is not None]
+        elif node.target is _torch.hop("auto_functionalized_v2"):
+            bases = node.kwargs.get("_all_bases")
+            count = len(bases) if isinstance(bases, list | tuple) else 0
+            node.meta["only_clone_these_tensors"] = list(range(count))
+
+
+# Inductor's own reinplacing, which would treat our graph as a functional one; and two stages of torch 2.15
+# that run between, on the ground that nothing is written yet: one writes pieces into an empty buffer, the
+# other drops the second wait of two that name the same value, which two collectives in place do.
+_SWITCHED_OFF = (
+    *("reinplace_inplaceable_ops", "fix_auto_functionalized_dtype_views"),
+    *("slice_scatter_chunking", "deduplicate_wait_tensors"),
+)
+
+
+def inductor_options(*, policy: Policy = "memory", order: Ordering = "free") -> dict[str, Any]:
+    """Return options for ``torch.compile(..., options=...)`` that put our passes inside Inductor.
+
+    Stages that run later and would treat our graph as a functional one, Inductor's own reinplacing among
+    them, are switched off by name. All keys are public configuration and part of Inductor's cache key.
+
+    Args:
+        policy: as for ``pytest_reinplace.passes.reinplacing.run``.
+        order: as for ``pytest_reinplace.passes.reinplacing.run``.
+
+    Raises:
+        ReinplaceError: an option has another value.
+    """
+    return {
+        "joint_custom_pre_pass": ProtectPass(),
+        "post_grad_custom_post_pass": ReinplacePass(policy=policy, order=order),
+        "disabled_passes": ",".join(_SWITCHED_OFF),
+    }

@@ -1,0 +1,64 @@
+"""What Inductor makes of a rewritten graph: the target that it is to deciding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch.fx import Node
+
+from ..ops.schema import is_lowered_view
+from ..reason import Reason
+from ..reinplacing.facts.candidate import Candidate
+from ..reinplacing.facts.decision import Decision
+from ..reinplacing.facts.refusal import Refusal
+from ..reinplacing.facts.target import Target
+from .lowering import is_mislowered, is_stored_by_inductor
+from .refuse.buffers import Buffers
+from .refuse.misordered import hazards
+from .refuse.writes import lost_by_exchange
+
+
+class InductorTarget(Target):
+    """Inductor, which lowers the graph: it fuses nodes, and makes and exchanges buffers of its own."""
+
+    fuses = True
+    makes_as_told = True
+    sees_declared_aliases = False  # it takes the result for an unrelated tensor
+    returns_operands = False
+    drops_identities = True
+    converts_stores = True
+    begins_anywhere = False
+
+    def sees_view(self, node: Node, of_input: bool) -> bool:
+        """Return whether a view is lowered as one."""
+        return is_lowered_view(node, of_input)
+
+    def runs_form(self, form: Any) -> bool:
+        """Return whether an in-place form is lowered to what the functional one computes."""
+        return not is_mislowered(form)
+
+    def refusal(self, decision: Decision, candidate: Candidate) -> Refusal | None:
+        """Return why a candidate's write would be lost or would store converted values."""
+        root = decision.root(candidate.operand.storage)
+        if (
+            is_stored_by_inductor(candidate)
+            and decision.model.dtype_of(root) != candidate.operand.value.dtype
+        ):
+            return Refusal(Reason.LOWERING, (candidate.operand_node,))
+        lost = lost_by_exchange(decision, candidate)
+        return None if lost is None else Refusal(Reason.LOWERING, (lost,))
+
+    def misordered(self, decision: Decision) -> dict[int, Refusal]:
+        """Refuse all writes into the buffers whose writes Inductor would misorder."""
+        buffers = Buffers(decision)
+        found = hazards(decision, buffers)
+        if not found:
+            return {}
+        return {
+            c.index: Refusal(Reason.LOWERING, (found[buffer],))
+            for c in decision.edge.values()
+            if c.writes and (buffer := buffers.of_candidate(c)) in found
+        }
+
+
+INDUCTOR = InductorTarget()

@@ -1,0 +1,244 @@
+"""Whether two regions of one storage meet, exactly where that can be told."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import sympy
+import torch
+
+from .. import _torch
+from .region import Axes, Region, Size, by_stride
+
+_FAKE_POINTER = 1 << 44
+_MAX_WORK = 20_000
+
+
+class _Strided:
+    """An array that numpy can reason about without memory behind it."""
+
+    __slots__ = ("__array_interface__",)
+
+    def __init__(self, axes: Axes) -> None:
+        self.__array_interface__ = {
+            "version": 3,
+            "typestr": "|u1",
+            "data": (_FAKE_POINTER + axes.offset, False),
+            "shape": tuple(n for n, _ in axes.axes),
+            "strides": tuple(s for _, s in axes.axes),
+        }
+
+
+class Geometry:
+    """Compares regions of one graph; answers are cached by value.
+
+    Args:
+        shape_env: the graph's ``ShapeEnv`` for symbolic sizes, or ``None``.
+    """
+
+    def __init__(self, shape_env: Any = None) -> None:
+        self.shape_env = shape_env
+        axes = functools.cache(Axes)
+        self.axes: Callable[[Region], Axes] = axes
+        # It does not refer to ``self``: a cycle would leave all regions of a graph to the collector.
+        self._array = functools.cache(lambda region: np.asarray(_Strided(axes(region))))
+        self._overlap: dict[tuple[Region, Region], bool | None] = {}
+        self._at_most: dict[tuple[Size, Size], bool] = {}
+        self._folded: dict[tuple[Any, ...], bool] = {}
+
+    def hint(self, size: Size) -> int:
+        """Return a size as an int: exact when static, else its hint (0 where there is none)."""
+        return _torch.size_hint(self.shape_env, size)
+
+    def known(self, relation: Any) -> bool:
+        """Return whether a relation between sizes holds for all sizes."""
+        return _torch.statically_known(self.shape_env, relation)
+
+    def at_most(self, a: Size, b: Size) -> bool:
+        """Return whether ``a <= b`` for all sizes."""
+        if isinstance(a, int) and isinstance(b, int):
+            return a <= b
+        key = (a, b)
+        if key not in self._at_most:
+            self._at_most[key] = self._nonpositive(sympy.expand(a - b))
+        return self._at_most[key]
+
+    def _nonpositive(self, expr: Any) -> bool:
+        """Return whether an expression is at most 0, by itself or as a product of signed factors.
+
+        Intervals of sums of products are too wide (``s*t - 2*t`` has no upper bound, ``t*(s - 2)`` has a
+        sign), so a difference that is not decided as it stands is factored.
+        """
+        if self.known(sympy.Le(expr, 0)):
+            return True
+        factors = sympy.Mul.make_args(sympy.factor(expr))
+        rest = [f for f in factors if not self.known(sympy.Ge(f, 0))]
+        return len(factors) > 1 and (len(rest) == 1 and self.known(sympy.Le(rest[0], 0)))
+
+    def equal(self, a: Size, b: Size) -> bool:
+        """Return whether ``a == b`` for all sizes."""
+        if isinstance(a, int) and isinstance(b, int):
+            return a == b
+        return bool(a == b) or self.known(sympy.Eq(sympy.expand(a - b), 0))
+
+    def same_layout(self, a: Region, b: Region) -> bool:
+        """Return whether sizes, strides and item size agree (strides of up to one element are ignored)."""
+        if a.itemsize != b.itemsize or len(a.sizes) != len(b.sizes):
+            return False
+        if a.sizes == b.sizes and a.strides == b.strides:
+            return True
+        return all(
+            self.equal(n, m) and (n == 1 or (n.__class__ is int and n == 0) or self.equal(s, r))
+            for n, m, s, r in zip(a.sizes, b.sizes, a.strides, b.strides, strict=True)
+        )
+
+    def same(self, a: Region, b: Region) -> bool:
+        """Return whether element i of ``a`` is element i of ``b``, for every i."""
+        return a == b or (self.same_layout(a, b) and self.equal(a.offset, b.offset))
+
+    def same_in_order(self, a: Region, b: Region) -> bool:
+        """Return whether the elements are the same, counted row by row, however they are grouped."""
+        return self.same(a, b) or (
+            a.itemsize == b.itemsize and self.equal(a.offset, b.offset) and a.in_order == b.in_order
+        )
+
+    def overlap(self, a: Region, b: Region) -> bool | None:
+        """Return whether the regions share a byte; ``None`` when it cannot be decided."""
+        if a is b or a == b:
+            return not self.axes(a).empty
+        key = (a, b)
+        if key not in self._overlap:
+            self._overlap[key] = self._overlap[b, a] = self._decide_overlap(a, b)
+        return self._overlap[key]
+
+    def _decide_overlap(self, a: Region, b: Region) -> bool | None:
+        x, y = self.axes(a), self.axes(b)
+        if x.empty or y.empty:
+            return False
+        if self.at_most(x.offset + x.span, y.offset) or self.at_most(y.offset + y.span, x.offset):
+            return False
+        if not (a.static and b.static):
+            return None if not self._apart(x, y) and not self._apart(y, x) else False
+        if x.dense and y.dense:
+            return True
+        try:
+            return bool(np.shares_memory(self._array(a), self._array(b), max_work=_MAX_WORK))  # type: ignore[arg-type]
+        except np.exceptions.TooHardError:
+            return None
+
+    def _apart(self, x: Axes, y: Axes) -> bool:
+        """Return whether an axis separates ``y`` from ``x``, where ``y`` starts at or after ``x``.
+
+        In a basis of strides where no axis runs into the next outer one, each byte has one coordinate
+        per axis, so boxes are disjoint iff their intervals on some axis are.
+        """
+        strides = [s for _, s in by_stride(list({s: (0, s) for _, s in (*x.axes, *y.axes)}.values()))]
+        steps = self.digits(y.offset - x.offset, strides)
+        if steps is None:
+            return False
+        xs, ys = {s: n for n, s in x.axes}, {s: n for n, s in y.axes}
+        inner: Size = 0
+        for step, stride in zip(reversed(steps), reversed(strides), strict=True):
+            if not self.at_most(inner + 1, stride):
+                return False
+            far = self._max(xs.get(stride, 1), step + ys.get(stride, 1))
+            inner = inner + (far - 1) * stride
+        return any(self.at_most(xs.get(s, 1), k) for k, s in zip(steps, strides, strict=True))
+
+    def _max(self, a: Size, b: Size) -> Size:
+        if self.at_most(a, b):
+            return b
+        return a if self.at_most(b, a) else a + b
+
+    def digits(self, delta: Size, strides: Sequence[Size]) -> list[Size] | None:
+        """Return non-negative steps along ``strides`` (outer first) that add up to ``delta``, or ``None``."""
+        if isinstance(delta, int) and all(isinstance(s, int) for s in strides):
+            if delta < 0:
+                return None
+            steps: list[Size] = []
+            for stride in strides:
+                steps.append(delta // stride)
+                delta %= stride
+            return steps if delta == 0 else None
+        delta = sympy.expand(delta)
+        if delta == 0:
+            return [0] * len(strides)
+        for i, stride in enumerate(strides):
+            quotient = sympy.cancel(delta / stride)
+            if sympy.denom(quotient) == 1 and self.at_most(0, quotient):
+                return [quotient if i == j else 0 for j in range(len(strides))]
+        return None
+
+    def contains(self, outer: Region, inner: Region) -> bool:
+        """Return whether every byte of ``inner`` surely lies in ``outer`` (``False`` when not shown)."""
+        if outer == inner:
+            return True
+        x, y = self.axes(outer), self.axes(inner)
+        if y.empty:
+            return True
+        if x.empty:
+            return False
+        if x.dense:
+            return self.at_most(x.offset, y.offset) and self.at_most(y.offset + y.span, x.offset + x.span)
+        # Axes that make up one of the inner region may be several of the outer one.
+        single = [(n, s) for n, s in zip(inner.sizes, inner.strides, strict=True) if n != 1]
+        return any(self._contains_axes(x, y, axes) for axes in (y.axes, (*single, (inner.itemsize, 1))))
+
+    def _contains_axes(self, x: Axes, y: Axes, axes: Iterable[tuple[Size, Size]]) -> bool:
+        strides = [s for _, s in x.axes]
+        if strides[-1] != 1:
+            strides.append(1)
+        steps = self.digits(y.offset - x.offset, strides)
+        if steps is None:
+            return False
+        room = [n for n, _ in x.axes] + [1] * (len(strides) - len(x.axes))
+        far = list(steps)
+        for count, stride in axes:
+            # One step along the inner region may be a step along several axes of the outer one.
+            step = self.digits(stride, strides)
+            if step is None:
+                return False
+            far = [f + (count - 1) * s for f, s in zip(far, step, strict=True)]
+        return all(self.at_most(f + 1, n) for f, n in zip(far, room, strict=True))
+
+    def self_overlapping(self, region: Region) -> bool:
+        """Return whether two elements of the region may share a byte (``True`` when not excluded)."""
+        form = region[1:]
+        found = self._folded.get(form)
+        if found is None:
+            found = self._folded[form] = self._is_folded(region)
+        return found
+
+    def _is_folded(self, region: Region) -> bool:
+        if any(n == 0 for n in region.sizes):
+            return False
+        pairs = [(n, s) for n, s in zip(region.sizes, region.strides, strict=True) if n != 1]
+        if any(s == 0 for _, s in pairs):
+            return True
+        inner: Size = region.itemsize - 1
+        for n, s in reversed(by_stride(pairs)):
+            if not self.at_most(inner + 1, s):
+                return True
+            inner = inner + (n - 1) * s
+        return False
+
+
+def is_multiple(nbytes: Size, item: int) -> bool:
+    """Return whether a tensor may move by so many bytes where moves by whole items are asked for, or none."""
+    return item <= 1 or (isinstance(nbytes, int) and nbytes % item == 0)
+
+
+def may_be_padded(value: torch.Tensor) -> bool:
+    """Return whether a clone of a tensor can start anywhere in its storage: all of it is static and apart."""
+    numbers = (*value.size(), *value.stride(), value.storage_offset())
+    if not all(isinstance(n, int) for n in numbers) or 0 in value.size():
+        return False
+    return not Geometry().self_overlapping(Region.of(value))
+
+
+def padding(value: torch.Tensor, item: int) -> int:
+    """Return at which element of its storage a clone starts that views of such items are made of."""
+    return int(value.storage_offset()) % max(1, item // value.element_size())

@@ -1,0 +1,82 @@
+"""In-place forms of functional operators, found by their schemas.
+
+``aten::foo.overload(Tensor self, ...) -> Tensor`` has one when ``aten::foo_.overload`` takes the same
+arguments and declares that it writes the first one, and nothing else. Only operators that Inductor runs as
+kernels of their own gain by it: what is pointwise is fused, and a fused write needs no memory of its own.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import torch
+
+from .. import _torch
+from .schema import OpSchema, schema_of
+
+_NAMESPACES = ("aten", "_c10d_functional")
+
+
+# Functional operators that hand on what they do not overwrite: functional, they copy their first operand.
+# The others compute each element anew; functional, they copy nothing and need fresh memory.
+_COPYING = ("aten::index_", "aten::scatter", "aten::masked_", "aten::put", "aten::tri", "_c10d_functional::")
+
+
+# No schema tells that the old elements play no part: they are only overwritten.
+_IGNORING = frozenset(
+    f"aten::{name}"
+    for name in (
+        *("fill.Scalar", "fill.Tensor", "zero.default", "uniform.default", "normal.default", "bernoulli.p"),
+        *("normal_functional.default", "random.default", "random.from", "random.to", "exponential.default"),
+        *("geometric.default", "cauchy.default", "log_normal.default"),
+    )
+)
+
+
+# Functional operators whose in-place form has another name, or another overload.
+_RENAMED = {
+    "aten::normal_functional.default": ("normal_", "default"),
+    "aten::bernoulli.p": ("bernoulli_", "float"),
+}
+
+
+@functools.cache
+def in_place_form(op: Any) -> Any:
+    """Return the in-place overload of a functional operator that is worth using, or ``None``."""
+    schema = schema_of(op)
+    namespace, _, name = schema.name.partition("::")
+    if namespace not in _NAMESPACES or schema.mutable or len(schema.returns) != 1 or schema.view:
+        return None
+    written, overload = _RENAMED.get(f"{schema.name}.{op._overloadname}", (f"{name}_", op._overloadname))
+    packet = getattr(getattr(torch.ops, namespace), written, None)
+    if packet is None or overload not in packet.overloads():
+        return None
+    form = getattr(packet, overload)
+    if not _is_form_of(schema_of(form), schema) or torch.Tag.inplace_view in form.tags:
+        return None
+    return form if _is_kernel(op, form) else None
+
+
+def _is_form_of(form: OpSchema, schema: OpSchema) -> bool:
+    first = schema.names[0] if schema.names else None
+    if form.names[:1] != (first,) or form.mutable != (first,) or set(form.names) - set(schema.names):
+        return False
+    return form.kwarg_only == schema.kwarg_only & set(form.names) and all(r == first for r in form.returns)
+
+
+def _is_kernel(op: Any, form: Any) -> bool:
+    """Return whether Inductor runs an operator by itself, or lowers the in-place form by itself."""
+    if torch.Tag.pointwise in op.tags and not _torch.is_fallback(op):
+        return False
+    return _torch.is_fallback(op) or not _torch.is_lowered(op) or _torch.is_lowered(form)
+
+
+def copies_operand(op: Any) -> bool:
+    """Return whether the functional form copies its first operand, beside what it computes."""
+    return schema_of(op).name.startswith(_COPYING)
+
+
+def ignores_operand(op: Any) -> bool:
+    """Return whether an operator takes nothing but shape and strides of its first operand."""
+    return f"{schema_of(op).name}.{op._overloadname}" in _IGNORING

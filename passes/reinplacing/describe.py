@@ -1,0 +1,162 @@
+"""From a decision to the report that people read."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+
+from torch.fx import Node
+
+from ..ops.schema import arguments, is_operator, target_name
+from ..ops.source import where
+from ..ops.wrapper import base_views, called
+from ..reason import Reason
+from ..report import Blocker, Outcome, Report
+from .facts.candidate import Candidate, Kind
+from .facts.copies import Snapshot
+from .facts.decision import Decision
+from .facts.place import Storage, Write
+from .facts.refusal import Refusal
+
+
+def describe(decision: Decision, inside: Mapping[Node, tuple[Outcome, ...]] | None = None) -> Report:
+    """Return one outcome per candidate, in graph order; those ``inside`` a call stand before its own."""
+    model = decision.model
+    known = _Blockers()
+    found = [(model.order[node], o) for node, outcomes in (inside or {}).items() for o in outcomes]
+    for _, siblings in itertools.groupby(model.candidates, key=lambda c: c.node):
+        mine = [(c, o) for c in siblings for o in _outcomes(decision, c, known)]
+        if len(mine) > 1 and mine[0][0].kind is Kind.AUTO_V2:  # by argument, not by base
+            order = {view.label: i for i, view in enumerate(base_views(mine[0][0].node))}
+            mine.sort(key=lambda pair: order.get(pair[1].arg, len(order)))
+        found.extend((c.time, o) for c, o in mine)
+    for index, name, node in decision.own_copies:
+        found.append((model.candidates[index].time, _copied(decision, index, name, node)))
+    for snapshot in (s for s in decision.snapshots if s.early is None):
+        found.append((model.order[snapshot.before], _kept(decision, snapshot)))
+    unsupported = Refusal(Reason.UNSUPPORTED)
+    for node, labels, nbytes in model.unsupported:
+        for i, (op, arg) in enumerate(labels):
+            allocates = nbytes == 0 and is_operator(node.target)
+            left = _outcome(op, arg, node, 0 if i else nbytes, unsupported, allocates=allocates)
+            found.append((model.order[node], left))
+    for write, refusal in _epilogues(decision):
+        size = model.nbytes(write.place.region)
+        found.append((write.time, _outcome("aten::copy_", "self", write.node, size, refusal)))
+    for node, nbytes in decision.returned.items():
+        refusal = Refusal(Reason.ESCAPES, (node,))
+        time = max(model.order.values())
+        found.append((time, _outcome("output", node.name, node, nbytes, refusal, added=True)))
+    return Report(tuple(outcome for _, outcome in sorted(found, key=lambda pair: pair[0])))
+
+
+def _outcomes(decision: Decision, candidate: Candidate, known: _Blockers) -> Iterator[Outcome]:
+    refusal = decision.refused.get(candidate.index)
+    if candidate.kind is Kind.COPY and refusal is None:
+        return  # an artefact of functionalization that is gone: nothing that the user wrote
+    if candidate.allocates and refusal is not None:
+        return  # an ordinary functional operator: nothing is copied
+    fused = candidate.index in decision.model.fused
+    if fused:
+        refusal = None
+    for i, (op, arg) in enumerate(candidate.labels):
+        # Arguments that are views of one base share one copy: its bytes count once.
+        part = next((p for p in decision.staged.get(candidate.index, ()) if p.view == i), None)
+        if part is not None:
+            held = Refusal(Reason.SAME_NODE, part.blockers)
+            yield _outcome(op, arg, candidate.node, part.nbytes, held, known)
+            continue
+        moved = () if refusal else decision.model.unlocks.get((candidate.node, candidate.slot), ())
+        size = 0 if i else candidate.nbytes + candidate.fresh
+        flags = {"fused": fused, "allocates": candidate.allocates}
+        yield _outcome(op, arg, candidate.node, size, refusal, known, moved=moved, **flags)
+
+
+class _Blockers(dict[Node, Blocker]):
+    """Nodes as reports name them, each described once: many candidates share their blockers."""
+
+    def __missing__(self, node: Node) -> Blocker:
+        found = self[node] = blocker(node)
+        return found
+
+
+def _outcome(
+    op: str,
+    arg: str,
+    node: Node,
+    nbytes: int,
+    refusal: Refusal | None,
+    known: _Blockers | None = None,
+    *,
+    moved: tuple[Node, ...] = (),
+    **flags: bool,
+) -> Outcome:
+    known = _Blockers() if known is None else known
+    return Outcome(
+        label=f"{op}.{arg}",
+        op=op,
+        arg=arg,
+        node=node.name,
+        reinplaced=refusal is None,
+        nbytes=nbytes,
+        reason=refusal.reason if refusal else None,
+        blockers=tuple(known[n] for n in refusal.blockers) if refusal else (),
+        source=where(node),
+        hint=refusal.reason.hint if refusal else "",
+        moved=tuple(known[n] for n in moved),
+        graph="",
+        **flags,
+    )
+
+
+def blocker(node: Node) -> Blocker:
+    """Return a node as reports name it."""
+    if node.op != "call_function":
+        return Blocker(node.name, node.op, where(node))
+    return Blocker(node.name, called(node), where(node))
+
+
+def _copied(decision: Decision, index: int, name: str, node: Node) -> Outcome:
+    candidate, model = decision.model.candidates[index], decision.model
+    place = model.place(node)
+    size = model.nbytes(place.region) if place else 0
+    refusal = Refusal(Reason.SAME_NODE, (candidate.node,))
+    return _outcome(candidate.labels[0][0], name, candidate.node, size, refusal, added=True)
+
+
+def _kept(decision: Decision, snapshot: Snapshot) -> Outcome:
+    """Return the outcome of a copy that keeps an old value for its readers."""
+    candidate, reader = decision.model.candidates[snapshot.candidate], snapshot.readers[0]
+    op, arg = "output", snapshot.operand.name
+    if reader.op != "output":
+        op = target_name(reader.target)
+        named = arguments(reader) if is_operator(reader.target) else reader.kwargs.items()
+        arg = next((name for name, value in named if value is snapshot.operand), arg)
+    refusal = Refusal(Reason.STILL_READ, tuple(dict.fromkeys((candidate.node, snapshot.before))))
+    return _outcome(op, arg, candidate.node, snapshot.nbytes, refusal, added=True)
+
+
+def _epilogues(decision: Decision) -> Iterator[tuple[Write, Refusal]]:
+    """Yield the epilogue copies that stayed although their value comes from the input's own bytes."""
+    made_by = decision.model.made_by
+    for writes in decision.model.writes.values():
+        for write in writes:
+            if write.node in decision.erased:
+                continue
+            refusal = _refusal_on_the_way(decision, made_by, write)
+            if refusal is not None:
+                yield write, refusal
+
+
+def _refusal_on_the_way(
+    decision: Decision, made_by: dict[Storage, Candidate], write: Write
+) -> Refusal | None:
+    """Return why a value did not stay in the input; ``None`` when it never came from there."""
+    storage, refusal = write.source.storage, None
+    while storage in made_by and storage is not write.place.storage:
+        candidate = made_by[storage]
+        if candidate.index in decision.model.fused and candidate.allocates:
+            return None  # a kernel that computes it stores it here
+        refusal = decision.refused.get(candidate.index, refusal)
+        storage = candidate.operand.storage
+    return refusal if storage is write.place.storage and write.is_own else None

@@ -1,0 +1,45 @@
+"""What a user may choose about the pass."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Literal, get_args
+
+from ...errors import ReinplaceError
+from .target import NODE_BY_NODE, Target
+
+Policy = Literal["memory", "speed"]
+Ordering = Literal["free", "keep"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Options:
+    """How a graph is decided.
+
+    Args:
+        policy: what to prefer where writing in place and computing functionally, fused with what makes
+            or uses the result, cost different things (see ``reinplacing/model/fused.py``).
+        order: ``"free"``: readers of an old value may move in front of the write that replaces it, where
+            that saves a copy; ``"keep"``: the nodes keep their order.
+        target: what runs the rewritten graph.
+
+    Raises:
+        ReinplaceError: a value that does not exist.
+    """
+
+    policy: Policy = "memory"
+    order: Ordering = "free"
+    target: Target = NODE_BY_NODE
+
+    def __post_init__(self) -> None:
+        _check("policy", self.policy, Policy)
+        _check("order", self.order, Ordering)
+
+
+def _check(name: str, value: object, known: Any) -> None:
+    if value not in get_args(known):
+        choices = " or ".join(map(repr, get_args(known)))
+        raise ReinplaceError(f"expected {name} to be {choices}, got {value!r}")
+
+
+DEFAULT = Options()

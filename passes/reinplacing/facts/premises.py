@@ -1,0 +1,44 @@
+"""What a graph is decided under: what earlier decisions about it taught."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from torch.fx import Node
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Setting:
+    """What is taken as given when a model is made.
+
+    Args:
+        aside: wrappers and calls that stay functional: their clones could not be placed, or offsets name in
+            them what is not known.
+        own_layout: operators whose results keep the strides they have as written: laid out like their
+            operands they were refused.
+        order: another order of the nodes to go by; the graph itself is not touched.
+    """
+
+    aside: frozenset[Node] = frozenset()
+    own_layout: frozenset[Node] = frozenset()
+    order: Order | None = None
+
+    def leaving(self, nodes: frozenset[Node]) -> Setting:
+        """Return the setting in which these wrappers and calls stay functional, too."""
+        return dataclasses.replace(self, aside=self.aside | nodes) if nodes else self
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Order:
+    """Another order of a graph's nodes.
+
+    Args:
+        nodes: all nodes, in the new order.
+        moved: for each write that something moved in front of, what moved, in order.
+        unlocks: the readers for whose sake it moved, by candidate: its node and its slot.
+    """
+
+    nodes: tuple[Node, ...]
+    moved: dict[Node, tuple[Node, ...]]
+    unlocks: dict[tuple[Node, Any], tuple[Node, ...]] = dataclasses.field(default_factory=dict)

@@ -1,0 +1,26 @@
+"""Why a candidate is cloned, as a decision records it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from torch.fx import Node
+
+from ...reason import Reason
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a candidate is cloned.
+
+    Args:
+        reason: the condition that failed.
+        blockers: the nodes that hold it back.
+        culprits: accepted candidates of which cutting any one would lift the refusal.
+        partly: where there is none, those of which cutting one would satisfy some of the blockers.
+    """
+
+    reason: Reason
+    blockers: tuple[Node, ...] = ()
+    culprits: frozenset[int] = frozenset()
+    partly: frozenset[int] = frozenset()

@@ -1,0 +1,58 @@
+"""For whom a rewritten graph is written, and what that consumer makes of it.
+
+Deciding asks a target and knows no compiler. The answers here are those of a graph that is run node by node,
+by torch's own kernels; ``inductor/target.py`` answers for Inductor.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch.fx import Node
+
+from .candidate import Candidate
+from .refusal import Refusal
+
+
+class Target:
+    """What runs a rewritten graph; a compiler is a subclass with answers of its own.
+
+    A decision knows its target, so the target cannot name the type of a ``Decision``: it is ``Any`` below.
+
+    Attributes:
+        fuses: whether view scatters and lists are computed on the way, by what makes or uses them.
+        makes_as_told: whether results have the strides, and begin, as their fake tensors say.
+        sees_declared_aliases: whether the result of an operator that is declared to alias an argument is
+            taken for a view of it.
+        returns_operands: whether ``device_put`` and the like return an operand that is there already.
+        drops_identities: whether operators that change nothing are replaced by their operand.
+        converts_stores: whether storing through a view of another dtype converts the values.
+        begins_anywhere: whether a clone may begin a few bytes into its storage.
+    """
+
+    fuses: bool = False
+    makes_as_told: bool = False
+    sees_declared_aliases: bool = True
+    returns_operands: bool = True
+    drops_identities: bool = False
+    converts_stores: bool = False
+    begins_anywhere: bool = True
+
+    def sees_view(self, node: Node, of_input: bool) -> bool:
+        """Return whether a view is a view to it, of an input or of what is computed."""
+        return True
+
+    def runs_form(self, form: Any) -> bool:
+        """Return whether an operator's in-place form computes what the functional one does."""
+        return True
+
+    def refusal(self, decision: Any, candidate: Candidate) -> Refusal | None:
+        """Return why it would write a candidate wrongly, ``None`` where it would not."""
+        return None
+
+    def misordered(self, decision: Any) -> dict[int, Refusal]:
+        """Return the candidates in place whose buffers it would write in a wrong order, each with why."""
+        return {}
+
+
+NODE_BY_NODE = Target()

@@ -1,0 +1,59 @@
+"""Explicit clones, and functional copies of a source: writes of nothing."""
+
+from __future__ import annotations
+
+import torch
+from torch.fx import Node
+
+from ...memory.region import Region, as_size
+from ...reason import Reason
+from ..facts.candidate import Kind
+from ..facts.model import Model
+from ..facts.place import Place
+from ..layout import exchange
+from . import record
+from .record import add
+
+
+def visit(model: Model, node: Node) -> bool:
+    """Add an explicit clone; one that is made for the sake of another layout is a conversion, no clone."""
+    operand, place = record.own_operand(model, node)
+    result = model.fresh(node, node.meta["val"])
+    if place is None or not isinstance(result, Place):
+        return False
+    converts = node.kwargs.get("memory_format") not in (None, torch.preserve_format)
+    was_alike = model.geometry.same_layout(Region.of(operand.meta["val"]), result.region)
+    settled = exchange.settle(model, operand, node if was_alike or not converts else None, result)
+    # What strides a view without elements has is not told, and a conversion makes those that are asked for.
+    if (settled[1] is not None and not was_alike) or (converts and 0 in result.region.sizes):
+        return False
+    model.values[node] = exchange.value(model, node, settled[0], result)
+    add(model, Kind.CLONE, node, 0, (("aten::clone", "self"),), operand, settled, (), ())
+    return True
+
+
+def visit_copy(model: Model, node: Node) -> bool:
+    """Add a functional ``copy``: what functionalization makes of an assignment, a clone of its source.
+
+    Nothing of ``self`` is read but its shape and strides.
+    """
+    source = node.args[1] if len(node.args) > 1 else None
+    place, like = model.place(source), record.own_operand(model, node)[1]
+    result = model.fresh(node, node.meta["val"])
+    if place is None or like is None or not isinstance(source, Node) or not isinstance(result, Place):
+        return False
+    stays = model.addressing.begins(node) and as_size(like.value.storage_offset()) != 0
+    if stays:
+        # It begins where ``self`` does, and its fake value says otherwise: where its views lie is not known.
+        result.storage.close(Reason.LAYOUT, node)
+    alike = model.geometry.same_layout(place.region, result.region)
+    if place.value.dtype == result.value.dtype and (alike or place.storage.relaid):
+        fixed = (result.storage, Reason.LAYOUT)
+        # Where only strides of dimensions of one differ, whoever looks at them is asked.
+        settled = fixed if stays else exchange.settle(model, source, node if alike else None, result)
+        model.values[node] = exchange.value(model, node, settled[0], result)
+        add(model, Kind.COPY, node, 1, (("aten::copy", "src"),), source, settled, (), ())
+    else:
+        model.add_read(node, place)
+        model.values[node] = result
+    return True

@@ -1,0 +1,92 @@
+"""How candidates enter the model: one place that keeps the record and the reads of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from torch.fx import Node
+
+from ...memory.region import Region
+from ...ops.schema import arguments
+from ...reason import Reason
+from ..facts.candidate import Candidate, Kind
+from ..facts.model import Model
+from ..facts.place import Place, Storage
+
+Labels = tuple[tuple[str, str], ...]
+Others = tuple[tuple[str, Node, Place], ...]
+
+
+def others_of(model: Model, args: Iterable[tuple[str, Any]]) -> Others:
+    """Return the operands inside arguments, each with its argument's name and its place."""
+    return tuple([(name, n, place) for name, value in args for n, place in model.operands(value)])
+
+
+def add(
+    model: Model,
+    kind: Kind,
+    node: Node,
+    slot: Any,
+    labels: Labels,
+    operand: Node,
+    result: tuple[Storage, Reason | None],
+    writes: tuple[Region, ...],
+    others: Others,
+    hole: Region | None = None,
+    write_only: bool = False,
+    *,
+    until: float | None = None,
+    allocates: bool = False,
+    used: tuple[Place, ...] = (),
+) -> None:
+    """Record one candidate, and the reads it makes whatever is decided.
+
+    What is only written is not read, and the bytes around it are only handed on. A collective is busy
+    ``until`` its wait.
+    """
+    place = model.place(operand)
+    assert place is not None
+    (storage, obstacle), size = result, model.nbytes(place.region)
+    hole, write_only = _hole(model, place, hole, write_only)
+    is_whole = write_only and hole is None
+    if not is_whole:
+        # Only a result that could take its operand's place has coordinates to look for its bytes in.
+        hands_on = obstacle is None and (write_only or _hands_on(kind, node))
+        is_busy = until not in (None, model.order[node])
+        model.add_read(node, place, until, hole, storage if hands_on else None, in_flight=is_busy)
+    candidate = Candidate(
+        *(len(model.candidates), kind, node, model.order[node], slot, labels),
+        *(operand, place, storage, writes, others),
+        nbytes=0 if is_whole or allocates else size,
+        fresh=size if allocates else 0,
+        write_only=is_whole,
+        allocates=allocates,
+        used=used,
+        obstacle=obstacle,
+    )
+    model.candidates.append(candidate)
+    model.candidates_of[node].append(candidate)
+    model.made_by[storage] = candidate
+
+
+def _hole(model: Model, place: Place, hole: Region | None, write_only: bool) -> tuple[Region | None, bool]:
+    """Return a hole if elements beside it are other bytes, and whether the operand is only written then."""
+    is_folded = hole is not None and model.geometry.self_overlapping(place.region)
+    return (None, False) if is_folded else (hole, write_only)
+
+
+def _hands_on(kind: Kind, node: Node) -> bool:
+    """Return whether an operator copies what it does not write without looking at it."""
+    if kind is Kind.INDEX_PUT:
+        if len(node.args) < 4 and not node.kwargs:
+            return True
+        accumulates = dict(arguments(node)).get("accumulate", False)
+        return accumulates is False
+    return kind in (Kind.SCATTER, Kind.CLONE, Kind.COPY)
+
+
+def own_operand(model: Model, node: Node) -> tuple[Any, Place | None]:
+    """Return the first argument of a node, and where it lives."""
+    operand = node.args[0] if node.args else None
+    return operand, model.place(operand)

@@ -1,0 +1,203 @@
+"""View scatters: which bytes of ``self`` they write, and the view that writes them in place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from ...errors import GraphError
+from ...memory.region import Region, Size
+from ...ops import views
+from ...ops.schema import argument, schema_of
+from ...ops.views import is_expanded
+from ...ops.wording import at
+from ...ops.wrapper import number
+from ...reason import Reason
+from ..facts.candidate import Candidate, Kind
+from ..facts.model import Model
+from ..facts.place import Place, is_known, reads_alike
+from ..layout import exchange
+from ..write.rewriter import Rewriter
+from . import origin, record
+from .record import add, others_of
+
+aten: Any = torch.ops.aten
+
+
+def moves(model: Model, operand: Place) -> bool:
+    """Return whether a functional scatter begins where its operand does, which a rewrite may move.
+
+    Of an expanded one torch makes a tensor of its own, with all elements.
+    """
+    return model.addressing.has_names and not is_expanded(operand.value)
+
+
+def bytes_written(model: Model, node: Node, place: Place) -> Region | None:
+    """Return the bytes that a scatter writes, ``None`` when they are not known (then: all of ``self``)."""
+    name = schema_of(node.target).name
+    if name == "aten::slice_scatter":
+        return _slice(model, node, place.region)
+    if name == "aten::select_scatter":
+        return _select(model, node, place.region)
+    if name == "aten::diagonal_scatter":
+        return _diagonal(model, node, place.region)
+    return _as_strided(node, place)
+
+
+def check_reach(model: Model, node: Node, reached: Region, whole: Region) -> None:
+    """Check that a node which names bytes by their offset stays inside the tensor that was made there.
+
+    The functional form copies the whole storage of an operand, bytes beside the operand included; a clone
+    of the operand has only its own elements.
+
+    Raises:
+        GraphError: it reaches other bytes (for symbolic sizes this is not checked).
+    """
+    if reached.static and whole.static and not model.geometry.contains(whole, reached):
+        raise GraphError(
+            f"expected views inside the tensor they are made from, found {at(node)}, which reaches bytes "
+            "beside it; make the view from a tensor that holds them all"
+        )
+
+
+def _dim(node: Node, name: str, default: int, rank: int) -> int:
+    given = argument(node, name)
+    dim = default if given is None else int(given)
+    return dim + rank if dim < 0 else dim
+
+
+def _slice(model: Model, node: Node, base: Region) -> Region | None:
+    dim = _dim(node, "dim", 0, len(base.sizes))
+    start, end, step = (argument(node, n) for n in ("start", "end", "step"))
+    step = 1 if step is None else number(step)
+    size = base.sizes[dim]
+    begin: Size = 0 if start is None else number(start)
+    finish: Size = size if end is None else number(end)
+    if all(isinstance(n, int) for n in (size, begin, finish, step)):
+        first, last, _ = slice(begin, finish, step).indices(size)
+        begin, count = first, len(range(first, last, step))
+    else:
+        # torch clamps symbolic bounds; the source has the slice's size after clamping.
+        source = model.place(argument(node, "src"))
+        begin = begin + size if isinstance(begin, int) and begin < 0 else begin
+        if source is None or not isinstance(step, int) or len(source.region.sizes) != len(base.sizes):
+            return None
+        count = source.region.sizes[dim]
+        known = model.geometry.at_most
+        if not (known(0, begin) and known(begin + count, size + (step - 1))):
+            return None
+    return base._replace(
+        offset=base.offset + begin * base.strides[dim],
+        sizes=(*base.sizes[:dim], count, *base.sizes[dim + 1 :]),
+        strides=(*base.strides[:dim], base.strides[dim] * step, *base.strides[dim + 1 :]),
+    )
+
+
+def _select(model: Model, node: Node, base: Region) -> Region | None:
+    dim = _dim(node, "dim", 0, len(base.sizes))
+    index, size = number(argument(node, "index")), base.sizes[dim]
+    if isinstance(index, int) and index < 0:
+        index = index + size
+    if not (model.geometry.at_most(0, index) and model.geometry.at_most(index + 1, size)):
+        return None
+    return base._replace(
+        offset=base.offset + index * base.strides[dim],
+        sizes=(*base.sizes[:dim], *base.sizes[dim + 1 :]),
+        strides=(*base.strides[:dim], *base.strides[dim + 1 :]),
+    )
+
+
+def _diagonal(model: Model, node: Node, base: Region) -> Region | None:
+    rank = len(base.sizes)
+    one, two = _dim(node, "dim1", 0, rank), _dim(node, "dim2", 1, rank)
+    shift = argument(node, "offset") or 0
+    if not isinstance(shift, int):
+        return None
+    rows, cols = base.sizes[one] - max(0, -shift), base.sizes[two] - max(0, shift)
+    if isinstance(rows, int) and isinstance(cols, int):
+        count: Size = max(0, min(rows, cols))
+    else:
+        known = model.geometry.at_most
+        count = rows if known(rows, cols) else cols if known(cols, rows) else None
+        if count is None or not known(0, count):
+            return None
+    start = base.strides[two] * shift if shift >= 0 else base.strides[one] * -shift
+    keep = [i for i in range(rank) if i not in (one, two)]
+    return base._replace(
+        offset=base.offset + (start if count != 0 else 0),
+        sizes=(*(base.sizes[i] for i in keep), count),
+        strides=(*(base.strides[i] for i in keep), base.strides[one] + base.strides[two]),
+    )
+
+
+def _as_strided(node: Node, place: Place) -> Region:
+    offset, base = argument(node, "storage_offset"), place.region
+    return Region(
+        base.offset if offset is None else number(offset) * base.itemsize + place.storage.shift,
+        tuple(map(number, argument(node, "size"))),
+        tuple(number(s) * base.itemsize for s in argument(node, "stride")),
+        base.itemsize,
+    )
+
+
+def visit(model: Model, node: Node) -> bool:
+    """Add the candidate of a view scatter; returns whether it is one."""
+    operand, place = record.own_operand(model, node)
+    source = argument(node, "src")
+    if place is None or not isinstance(source, Node) or not is_known(place):
+        return False
+    written = bytes_written(model, node, place)
+    if views.is_absolute(node) and written is not None:
+        check_reach(model, node, written, place.region)
+    result = model.fresh(node, node.meta["val"])
+    settled = exchange.settle(model, operand, node, result)
+    if place.storage.relaid and operand not in model.relaid and views.is_absolute(node):
+        settled = (settled[0], Reason.LAYOUT)
+    model.values[node] = exchange.value(model, node, settled[0], result)
+    others = others_of(model, iter([("src", source)]))
+    for _, _, other in others:
+        model.add_read(node, other)
+    label = (schema_of(node.target).name, "self")
+    writes = (place.region if written is None else written,)
+    if written is not None and _is_stored(model, node, others[0][2], place, written):
+        model.held.add(node)
+    add(model, Kind.SCATTER, node, 0, (label,), operand, settled, writes, others, written)
+    return True
+
+
+def _is_stored(model: Model, node: Node, source: Place, place: Place, written: Region) -> bool:
+    """Return whether a scatter stores what its operand, the functional value, holds there anyway."""
+    alike = reads_alike(source.value, place.value)
+    return alike and origin.is_held(model, node, source, (place.storage, written))
+
+
+def rewrite(rewriter: Rewriter, node: Node, candidate: Candidate) -> None:
+    """Replace a view scatter by a copy into a view of its operand, or of a clone that offsets can name."""
+    operand: Any = node.args[0]
+    if rewriter.is_in_place(candidate):
+        if candidate.index not in rewriter.decision.moved:
+            _write_view(rewriter, node, candidate, operand)
+    elif moves(rewriter.model, candidate.operand):
+        # Views that name bytes by their offset need to know where they are.
+        operand = rewriter.cloned(node, candidate, operand, node.meta["val"])
+        _write_view(rewriter, node, candidate, operand)
+    else:
+        return
+    rewriter.replace(node, operand)
+
+
+def _write_view(rewriter: Rewriter, node: Node, candidate: Candidate, operand: Node) -> None:
+    source, args = argument(node, "src"), list(node.args[2:])
+    kwargs = {k: v for k, v in node.kwargs.items() if k != "src"}
+    if views.is_absolute(node):
+        accepted = rewriter.decision.accepted(candidate)
+        place = candidate.operand if accepted else rewriter.model.place(node)
+        moved = rewriter.moved(place)
+        if moved:
+            args = [argument(node, name) for name in ("size", "stride", "storage_offset")]
+            args, kwargs = [*args[:2], rewriter.emitter.moved(node, args[0], args[2], moved)], {}
+    view = rewriter.emitter.view(node, views.view_of(node), (operand, *args), kwargs)
+    copy = rewriter.emitter.call(node, aten.copy_.default, (view, source))
+    copy.meta["val"] = view.meta["val"]

@@ -1,0 +1,167 @@
+"""Wrappers that clone the bases of what an operator writes (``auto_functionalized_v2``)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.fx import Node
+from torch.fx.node import map_arg
+
+from ... import _torch
+from ...graph.emit import eager_values
+from ...ops import wrapper, wrapper_check
+from ...ops.schema import is_operator, schema_of, target_name
+from ...reason import Reason
+from ..facts.candidate import Candidate, Kind
+from ..facts.copies import Part
+from ..facts.model import Model
+from ..facts.place import is_known
+from ..write.rewriter import Rewriter
+from . import out_wrapper, wrapper_results
+from .record import add, others_of
+
+aten: Any = torch.ops.aten
+
+
+def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None:
+    """Replace a v2 wrapper by its operator, on views of the bases or of clones of them."""
+    op: Any = node.args[0]
+    bases: list[Any] = list(node.kwargs["_all_bases"])  # type: ignore[arg-type]
+    first = len(node.meta["val"]) - len(bases)
+    moved = [0] * len(bases)
+    for candidate in candidates:
+        i = int(candidate.slot)  # type: ignore[arg-type]
+        old = candidate.operand.value
+        if rewriter.decision.accepted(candidate):
+            moved[i] = rewriter.moved(candidate.operand)
+        else:
+            bases[i] = rewriter.operand(node, candidate, bases[i], node.meta["val"][first + i])
+            moved[i] = bases[i].meta["val"].storage_offset() - old.storage_offset()
+    eager = eager_values(node)
+    by_name: dict[str, Any] = {}
+    views = wrapper.base_views(node)
+    on_copies = _OnCopies(rewriter, node, candidates, views) if rewriter.decision.staged else None
+    made_of: dict[str, list[Any]] = {}
+    lying: dict[str, Any] = {}
+    for view in views:
+        made = None if view.base is None else _based(rewriter, node, bases, view, moved)
+        lying[view.label] = made
+        made_of.setdefault(view.name, []).append(on_copies.given(view, made) if on_copies else made)
+    for name in schema_of(op).names:
+        mine = made_of.get(name, [])
+        if f"_{name}_length" in node.kwargs:
+            by_name[name] = None if node.kwargs[f"_{name}_length"] is None else mine
+        elif mine:
+            by_name[name] = mine[0]
+        elif name in node.kwargs:
+            by_name[name] = node.kwargs[name]
+    if eager is not None:
+        eager = {**eager, **_eager_views(rewriter, node, eager, views)}
+    call = rewriter.emitter.mutable_op(node, op, by_name, eager)
+    if on_copies is not None:
+        on_copies.put_back()
+    first = wrapper.first_result(node)
+    # What the operator hands back is the view, also where it worked on a copy that was put back.
+    handed = wrapper_results.handed_back(op, {**by_name, **lying})
+    wrapper_results.hand_out(
+        rewriter, node, call, {**handed, **{first + i: base for i, base in enumerate(bases)}}, first
+    )
+
+
+class _OnCopies:
+    """The views of a v2 wrapper that its operator writes in copies, which are put back after the call."""
+
+    def __init__(
+        self, rewriter: Rewriter, node: Node, candidates: list[Candidate], views: list[wrapper.BaseView]
+    ) -> None:
+        self._rewriter, self._node = rewriter, node
+        self._parts: dict[str, Part] = {}
+        self._made: list[tuple[Node, Node]] = []
+        staged = rewriter.decision.staged
+        for candidate in candidates:
+            mine = [v.label for v in views if v.base == candidate.slot]
+            for part in staged.get(candidate.index, ()):
+                self._parts[mine[part.view]] = part
+
+    def given(self, view: wrapper.BaseView, made: Node | None) -> Node | None:
+        """Return what the operator is given for a view: the view, or a copy of it."""
+        part = self._parts.get(view.label)
+        if part is None or made is None:
+            return made
+        emitter = self._rewriter.emitter
+        copy = (emitter.empty if part.write_only else emitter.clone)(self._node, made)
+        self._made.append((made, copy))
+        return copy
+
+    def put_back(self) -> None:
+        """Write the copies where the views are; nothing came in between but the call itself."""
+        for view, copy in self._made:
+            put = self._rewriter.emitter.call(self._node, aten.copy_.default, (view, copy))
+            put.meta["val"] = view.meta["val"]
+
+
+def _based(
+    rewriter: Rewriter, node: Node, bases: list[Any], view: wrapper.BaseView, moved: list[int]
+) -> Node:
+    assert view.base is not None
+    return rewriter.emitter.base_view(node, bases[view.base], view, moved[view.base])
+
+
+def _eager_views(
+    rewriter: Rewriter, node: Node, eager: dict[str, Any], views: list[wrapper.BaseView]
+) -> dict[str, Any]:
+    """Return the eager values of the mutated arguments of a v2 wrapper."""
+    values: dict[str, Any] = {}
+    for view in views:
+        value = None if view.base is None else eager["_all_bases"][view.base]
+        if value is not None and view.form != "base":
+            data = map_arg(view.data, lambda n: n.meta["val"])
+            target = aten.slice.Tensor if view.form == "slice" else aten.as_strided.default
+            value = _torch.run_fake(rewriter.model.fake_mode, target, (value, *data), {})
+        if view.item is None:
+            values[view.name] = value
+        else:
+            values.setdefault(view.name, []).append(value)
+    for name in schema_of(node.args[0]).mutable:
+        if node.kwargs.get(f"_{name}_length", 0) is None:
+            values[name] = None
+    return values
+
+
+def visit(model: Model, node: Node) -> None:
+    """Add the candidates of a v2 wrapper: the bases of what its operator writes."""
+    op = node.args[0] if node.args else None
+    bases: Any = node.kwargs.get("_all_bases")
+    if not is_operator(op):
+        return wrapper_results.unsupported(model, node, target_name(op), {"self": bases})
+    if out_wrapper.makes_outs(node):
+        return out_wrapper.visit(model, node)
+    wrapper_check.check(node)
+    fits = wrapper_check.hands_back_operands(node) and wrapper_check.is_taken_apart(node)
+    if not fits or wrapper_results.is_set_aside(model, node):
+        return wrapper_results.unsupported(model, node, target_name(op), wrapper.operands(node))
+    views = wrapper.base_views(node)
+    results = wrapper_results.placed(model, node)
+    first = len(results) - len(bases)
+    others = others_of(model, wrapper.read_args(node))
+    for _, _, other in others:
+        model.add_read(node, other)
+    for i, base in enumerate(bases):
+        place = model.place(base)
+        if place is None:
+            continue
+        mine = [v for v in views if v.base == i]
+        storage, obstacle = wrapper_results.settled(model, base, results[first + i])
+        # Else these bytes are more than what is written, or a copy of some would have other strides.
+        is_exact = is_known(place) and base not in model.addressing.untold
+        if place.storage.relaid and any(v.form == "as_strided" for v in mine):
+            obstacle, is_exact = Reason.LAYOUT, False
+        at = place.region
+        writes = tuple(v.region(at, place.storage.shift) if is_exact else at for v in mine)
+        labels = tuple((target_name(op), v.label) for v in mine) or ((target_name(op), f"base[{i}]"),)
+        written = wrapper.write_only(model.geometry, op, [v.name for v in mine], at, writes)
+        only, hole = written if is_exact else (False, None)
+        settled = (storage, obstacle)
+        add(model, Kind.AUTO_V2, node, i, labels, base, settled, writes, others, hole, only)
+    return None

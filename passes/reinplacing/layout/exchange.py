@@ -1,0 +1,378 @@
+"""Whether a result may take its operand's place although the operand has other strides or another offset.
+
+A functional operator returns a fresh, mostly dense tensor; written in place the result has the operand's
+strides. Where these differ, the operators that use the result are run on fake tensors with the operand's
+layout: the exchange is legal iff every view can still be made and no other result changes its strides.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from ... import _torch
+from ...graph.collective import is_collective
+from ...memory.geometry import is_multiple
+from ...memory.region import Region, as_size
+from ...ops import views
+from ...ops.schema import argument, is_operator, schema_of, tensors
+from ...ops.true_strides import MISTOLD, UNTOLD_OF_ONE, is_mistold, is_untold
+from ...ops.views import REGROUPING
+from ...ops.wrapper_names import is_wrapper
+from ...reason import Reason
+from ..facts.model import Model
+from ..facts.place import Place, Storage, Value, is_known, reads_alike
+from . import mixtures
+
+# These name bytes by strides of their own, so another layout means other elements to them.
+_BY_STRIDES = frozenset(
+    f"{space}::{name}"
+    for space in ("aten", "prims")
+    for name in (
+        "as_strided",
+        "as_strided_scatter",
+        "as_strided_copy",
+        "_reshape_alias",
+        "_reshape_alias_copy",
+    )
+)
+_INT = frozenset({int})
+_FEW = 32  # elements that are looked at one by one
+_MOST_USERS = 64  # a result used more often than this keeps its own layout: the check stays linear
+
+
+def settle(
+    model: Model, operand: Node, node: Node | None, result: Place, item: int | None = None
+) -> tuple[Storage, Reason | None]:
+    """Give a result's storage its coordinates inside the operand's; returns it and what forbids that.
+
+    Args:
+        model: the model under construction.
+        operand: the operand's node.
+        node: the node whose value is the result, when it may be laid out anew; ``None`` when the
+            operator promises the operand's own strides.
+        result: the result's place in its own fresh storage.
+        item: which of the node's results it is, ``None`` where it is the only one.
+    """
+    storage, place = result.storage, model.place(operand)
+    storage.relaid = item is None and node in model.relaid  # by what its operand is laid out like
+    assert place is not None
+    is_told = _has_form(model, place, result) and not _is_guess(model, operand, storage.node, item)
+    if not is_told or _is_turned_nothing(place, result):
+        return storage, Reason.LAYOUT
+    if model.geometry.self_overlapping(place.region):
+        return storage, Reason.SELF_OVERLAP
+    named = _asked(model.addressing.names, storage.node, item)
+    if _is_alike(model, place, result, item):
+        storage.shift = place.region.offset - result.region.offset
+        if not is_multiple(storage.shift, named):
+            # Offsets into the result's storage must be moved along: by whole items, by a constant.
+            storage.shift = 0
+            return storage, Reason.LAYOUT
+        storage.relaid = place.storage.relaid
+        return storage, None
+    if node is None or node in model.setting.own_layout:
+        return storage, Reason.LAYOUT
+    # Laid out anew it begins where the operand does: offsets that name its bytes would not know.
+    if _asked(model.addressing.begins, storage.node, item) and place.region.offset != result.region.offset:
+        return storage, Reason.LAYOUT
+    if not _relay(model, node, place.value, item):
+        return storage, Reason.LAYOUT
+    storage.shift = place.storage.shift
+    storage.relaid = True
+    return storage, None
+
+
+def _has_form(model: Model, place: Place, result: Place) -> bool:
+    """Return whether a result has its operand's sizes, dtype and device, so that it could be in its place."""
+    old, new, equal = place.value, result.value, model.geometry.equal
+    if not is_known(place) or not reads_alike(old, new) or old.device != new.device:
+        return False
+    sizes, wanted = place.region.sizes, result.region.sizes
+    if len(sizes) != len(wanted):
+        return False
+    return sizes == wanted or all(equal(a, b) for a, b in zip(sizes, wanted, strict=True))
+
+
+def _is_turned_nothing(place: Place, result: Place) -> bool:
+    """Return whether a result without elements has other strides, which a view of another dtype asks for."""
+    return 0 in result.region.sizes and place.region.strides != result.region.strides
+
+
+def _is_guess(model: Model, operand: Node, node: Node, item: int | None) -> bool:
+    """Return whether somebody may notice that an operand's strides of dimensions of one are not those told.
+
+    A wrapper's copy has the strides of its operand, whichever these are.
+    """
+    calls = model.calls
+    if operand.name not in calls.strides.guessed_in(model.graph) or not is_operator(node.target):
+        return False
+    return calls.inner or _asked(model.addressing.views, node, item) > 0
+
+
+def _asked(question: Callable[[Node], int], node: Node, item: int | None) -> int:
+    """Return what is asked of where a result begins: of one of a list, by those who take it."""
+    if item is None:
+        return question(node)
+    return max((question(user) for user in node.users if user.args[1] == item), default=0)
+
+
+def _is_alike(model: Model, place: Place, result: Place, item: int | None) -> bool:
+    """Return whether a result has its operand's layout, as far as anybody would notice."""
+    if not model.geometry.same_layout(place.region, result.region) or _is_fussy(model, place, result, item):
+        return False
+    return _same_units(model, place.value, result.value)
+
+
+def _same_units(model: Model, a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Return whether the strides of dimensions of one agree, too: operators choose memory formats by them."""
+    mine, other = a.stride(), b.stride()
+    if _INT.issuperset(map(type, (*mine, *other))):  # to compare others may add a guard
+        return mine == other
+    strides = zip(map(as_size, mine), map(as_size, other), strict=True)
+    return all(model.geometry.equal(s, t) for s, t in strides)
+
+
+def _is_fussy(model: Model, place: Place, result: Place, item: int | None) -> bool:
+    """Return whether a view of another dtype would notice where the result lies.
+
+    It asks for an offset that its item size divides.
+    """
+    viewed = _asked(model.addressing.views, result.storage.node, item)
+    return not is_multiple(place.region.offset - result.region.offset, viewed)
+
+
+def value(model: Model, node: Node, storage: Storage, result: Value) -> Value:
+    """Return the value of a node whose storage was settled, in its final coordinates."""
+    if node in model.relaid:
+        return model.at(storage, model.relaid[node])
+    if not isinstance(result, Place) or storage.shift == 0:
+        return result
+    return Place(storage, result.region.shifted(storage.shift), result.value)
+
+
+def _relay(model: Model, node: Node, operand: torch.Tensor, item: int | None) -> bool:
+    """Try the operand's layout on all users of a result; keeps the new fake tensors when it is legal."""
+    laid: dict[Node, Any] = {node: operand}
+    if item is not None:  # of a list that is only taken apart: else none of it is a candidate
+        laid = {user: operand for user in node.users if user.args[1] == item}
+    pending, seen = {user for n in laid for user in n.users}, 0
+    while pending:
+        user = min(pending, key=model.order.__getitem__)  # all that it is given has its layout by then
+        pending.remove(user)
+        seen += 1
+        if seen > _MOST_USERS or not _agrees(model, user, laid):
+            return False
+        for n in (user, *user.users) if isinstance(laid.get(user), list) else (user,):
+            pending.update(n.users if n in laid and not isinstance(laid[n], list) else ())
+    mixtures.note(model, laid)
+    if item is not None:
+        mine = model.relaid.get(node, node.meta["val"])
+        model.relaid[node] = [operand if i == item else t for i, t in enumerate(mine)]
+    return True
+
+
+def _agrees(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
+    """Return whether a user still works; what it returns in a new layout is added to ``laid``."""
+    if user.op != "call_function" or not is_operator(user.target):
+        return _agrees_as_noted(model, user, laid)
+    schema = schema_of(user.target)
+    if user.target is torch.ops.aten.copy_.default:
+        return True  # it copies into an input, whatever the strides of its source
+    if schema.returns_operand:
+        return _lay(user, [laid[user.all_input_nodes[0]]], laid)
+    # Random numbers are drawn in the order of memory: laid out anew, other elements get them.
+    told = not (schema.mutable or schema.seeded or _is_untold(model, user, laid))
+    if not told or schema.name in MISTOLD:
+        return told  # such a result has the strides that it had
+    if not schema.name.startswith(("aten::", "prims::")):
+        return _is_kernel(user) and all(_is_told_nothing(model, user, n, laid[n]) for n in _laid(user, laid))
+    if schema.name in _BY_STRIDES:
+        if argument(user, schema.names[0]) not in laid:
+            return True  # a source: what it is put into has the layout that it had
+        if not _names_the_same(user, laid):
+            return False
+    new_operands = mixtures.given(model, user, laid)
+    result = mixtures.run(model, user, new_operands)
+    if result is mixtures.REFUSED or not mixtures.works_with_any(model, user, laid, result):
+        return False
+    source = {_torch.storage_key(t) for value in new_operands.values() for t in tensors(value)}
+    if schema.meta_only and not _same_numbers(model, result, user.meta.get("val")):
+        return False
+    new, old = list(tensors(result)), list(tensors(user.meta.get("val")))
+    if len(old) != len(new) or (schema.name in REGROUPING and not _keeps_bytes(model, laid, user, new[0])):
+        return False
+    if schema.view:
+        return _agrees_as_view(model, user, laid, new, source)
+    if any(_torch.storage_key(t) in _keys(user) or _asked_for_units(model, t) for t in old):
+        return False  # it may alias, though its schema hides that, and nobody would look at what uses it
+    both = enumerate(zip(new, old, strict=True))
+    if all(_is_unused(user, i) or (_same_strides(model, *p) and _same_units(model, *p)) for i, p in both):
+        return True
+    # What it returns is laid out anew as well, in place and functional.
+    return user not in model.setting.own_layout and len(new) == 1 and _lay(user, new, laid)
+
+
+def _agrees_as_noted(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
+    """Return whether the output or a wrapper is given the strides that the graph notes."""
+    if user.op != "output" and not _is_wrapper(user, laid):
+        return False
+    pairs = [(laid[n], n.meta["val"]) for n in _laid(user, laid)]
+    # Who calls a subgraph, or uses what a wrapper hands back, goes by those of dimensions of one, too.
+    is_used = user.op != "output" or model.calls.inner
+    return all(_same_strides(model, *p) and (not is_used or _same_units(model, *p)) for p in pairs)
+
+
+def _agrees_as_view(
+    model: Model, user: Node, laid: dict[Node, Any], new: list[torch.Tensor], source: set[int | None]
+) -> bool:
+    """Return whether a view is one still, or copies as it did; ``source`` are the storages it is given."""
+    old = list(tensors(user.meta.get("val")))
+    was = [_torch.storage_key(t) in _keys(user) for t in old]
+    now = [_torch.storage_key(t) in source for t in new]
+    if was != now or not all(was):
+        return not any(was) and not any(now) and all(map(_strides(model), new, old))
+    return _lay(user, new, laid)
+
+
+def _is_unused(user: Node, item: int) -> bool:
+    """Return whether nobody takes one of the results of an operator that returns a list."""
+    val = user.meta["val"]
+    if not isinstance(val, list | tuple):
+        return False
+    names = (item, item - len(val))  # from either end
+    return all(u.target is operator.getitem and u.args[1] not in names for u in user.users)
+
+
+def _is_untold(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
+    """Return whether fake tensors cannot tell the strides of what a user makes of another layout."""
+    if is_untold(user.target):
+        return True
+    schema = schema_of(user.target)
+    operand = argument(user, schema.names[0]) if schema.names else None
+    if not isinstance(operand, Node):
+        return False
+    if schema.name in UNTOLD_OF_ONE:
+        return _has_one(operand.meta["val"])
+    return any(
+        is_mistold(user, value) for value in (None, *model.layouts.get(operand, ()), laid.get(operand))
+    )
+
+
+def _asked_for_units(model: Model, value: torch.Tensor) -> bool:
+    """Return whether a view may go by the stride of a dimension of one, which fake tensors do not tell.
+
+    One with smaller items needs a stride of 1 in the last dimension, and the graph as written works. One
+    with larger items needs strides that are whole items.
+    """
+    if not model.addressing.has_dtype_views:
+        return False
+    strides = zip(value.shape, value.stride(), strict=True)
+    found = [stride for size, stride in strides if not isinstance(size, int) or size == 1]
+    if model.addressing.unit > value.element_size():
+        return bool(found)
+    return not all(isinstance(n, int) and n != 1 for n in found)
+
+
+def _has_one(value: torch.Tensor) -> bool:
+    """Return whether a tensor has a dimension of one, or one that may be."""
+    return not all(isinstance(n, int) and n != 1 for n in Region.of(value).sizes)
+
+
+def _names_the_same(user: Node, laid: dict[Node, Any]) -> bool:
+    """Return whether strides that an operator is given name the same elements of its operand as before.
+
+    They do where it takes a few elements that stay where they are.
+    """
+    if schema_of(user.target).name not in ("aten::as_strided", "aten::as_strided_scatter"):
+        return False
+    names = (schema_of(user.target).names[0], "size", "stride", "storage_offset")
+    operand, size, stride, offset = (argument(user, name) for name in names)
+    old: torch.Tensor = operand.meta["val"]
+    if not all(isinstance(n, int) for n in (offset, *size, *stride)):
+        return False
+    item = old.element_size()
+    taken = Region(offset * item, tuple(size), tuple(n * item for n in stride), item)
+    moves = Region.of(laid[operand]).moves_from(Region.of(old), _FEW)
+    few = taken.moves_from(taken, _FEW)
+    if moves is None or few is None:
+        return False
+    staying = {was for was, now in moves if was == now}
+    return all(element in staying for element, _ in few)
+
+
+def _lay(user: Node, new: list[torch.Tensor], laid: dict[Node, Any]) -> bool:
+    """Note the new layout of a user's results, of all of a list where it returns one."""
+    if isinstance(user.meta["val"], torch.Tensor):
+        laid[user] = new[0]
+        return True
+    if any(item.target is not operator.getitem for item in user.users):
+        return False
+    laid[user] = new
+    laid.update({item: new[item.args[1]] for item in user.users})  # type: ignore[index]
+    return True
+
+
+def _laid(user: Node, laid: dict[Node, Any]) -> list[Node]:
+    return [n for n in user.all_input_nodes if n in laid]
+
+
+def _is_wrapper(user: Node, laid: dict[Node, Any]) -> bool:
+    """Return whether a node calls kernels that go by the strides they are given, and by no offset."""
+    if not is_wrapper(user.target):
+        return False
+    bases: Any = user.kwargs.get("_all_bases", ())
+    return not (views.is_absolute(user) and any(base in laid for base in bases))
+
+
+def _is_kernel(user: Node) -> bool:
+    """Return whether an operator that is not torch's own returns fresh tensors, whose strides it makes up."""
+    schema = schema_of(user.target)
+    if schema.view or schema.hides_accesses or any(name is not None for name in schema.returns):
+        return False
+    return not any(_torch.storage_key(t) in _keys(user) for t in tensors(user.meta.get("val")))
+
+
+def _is_told_nothing(model: Model, user: Node, operand: Node, value: torch.Tensor) -> bool:
+    """Return whether a kernel is given the strides that are noted; collectives make dense results anyway."""
+    old = operand.meta["val"]
+    alike = isinstance(value, torch.Tensor) and _same_strides(model, value, old)
+    return alike and (is_collective(user.target) or _same_units(model, value, old))
+
+
+def _same_numbers(model: Model, new: Any, old: Any) -> bool:
+    """Return whether an operator that asks for sizes, strides or offsets gets the same answer."""
+    if isinstance(new, list | tuple):
+        same_length = isinstance(old, list | tuple) and len(old) == len(new)
+        return same_length and all(_same_numbers(model, a, b) for a, b in zip(new, old, strict=True))
+    return isinstance(new, torch.Tensor) or (
+        old is not None and model.geometry.equal(as_size(new), as_size(old))
+    )
+
+
+def _keeps_bytes(model: Model, laid: dict[Node, Any], user: Node, new: torch.Tensor) -> bool:
+    """Return whether a regrouping of dimensions has the bytes of its operand in their order, or is a copy.
+
+    Fake tensors also make views that real ones refuse.
+    """
+    old: torch.Tensor = laid.get(user.all_input_nodes[0], new)
+    if _torch.storage_key(old) != _torch.storage_key(new):
+        return True
+    before, after = Region.of(old), Region.of(new)
+    return model.geometry.axes(before).empty or before.in_order == after.in_order
+
+
+def _strides(model: Model) -> Any:
+    return lambda a, b: _same_strides(model, a, b)
+
+
+def _same_strides(model: Model, a: torch.Tensor, b: torch.Tensor) -> bool:
+    return a.shape == b.shape and model.geometry.same_layout(Region.of(a), Region.of(b))
+
+
+def _keys(user: Node) -> set[int | None]:
+    return {_torch.storage_key(t) for n in user.all_input_nodes for t in tensors(n.meta.get("val"))}

@@ -1,0 +1,231 @@
+"""Building the model of a functional graph, in one walk over its nodes; the graph is not changed."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+
+import torch
+from torch.fx import Graph, Node
+
+from ... import _torch
+from ...errors import GraphError, ReinplaceError
+from ...graph.collective import END, wait_time
+from ...memory.region import Region
+from ...ops import higher_order, wording
+from ...ops.schema import OpSchema, argument, has_tensor, is_operator, schema_of, tensors
+from ...ops.source import where
+from ...ops.views import is_absolute
+from ...reason import Reason
+from ..facts import chains
+from ..facts.calls import Calls
+from ..facts.model import Model
+from ..facts.options import DEFAULT, Options
+from ..facts.place import Place, Write, followed, mapped, places
+from ..facts.premises import Setting
+from ..kinds import call, kind
+from ..kinds.view_scatter import check_reach
+from ..layout import hidden_alias
+from . import declared, effects, fused, inputs
+
+Visitors = dict[int, Callable[[Model, Node], None]]
+_SYMBOLIC_MODULES = ("_operator", "math", "builtins", "torch", "torch.fx.experimental.symbolic_shapes")
+
+
+def build(
+    graph: Graph,
+    options: Options = DEFAULT,
+    *,
+    setting: Setting = Setting(),  # noqa: B008  (frozen)
+    calls: Calls | None = None,
+) -> Model:
+    """Return what is known about a functional graph.
+
+    Args:
+        graph: the functional graph.
+        options: what the user chose, and what will run the rewritten graph; bytes that it cannot follow
+            through a view are not written.
+        setting: what earlier decisions about the graph taught.
+        calls: what is known about calls of subgraphs; by default what their summaries say.
+
+    Raises:
+        GraphError: a tensor node without ``meta["val"]``, or a graph that already mutates something
+            other than ``copy_`` into an input.
+    """
+    model, visitors = Model(graph, options, setting, calls), Visitors()
+    for node in model.order:
+        try:
+            _visit(model, node, visitors)
+        except ReinplaceError:
+            raise
+        except Exception as error:
+            raise wording.malformed(node, error) from error
+    _exit_reads(model)
+    model.written_back = chains.written_back(model)
+    model.trees.update(chains.trees(model))
+    model.fused = fused.fused(model, options)
+    return model
+
+
+def _visit(model: Model, node: Node, visitors: Visitors) -> None:
+    op = node.op
+    if op == "call_function":
+        key = id(node.target)  # the graph keeps it alive
+        visit = visitors.get(key)
+        if visit is None:
+            visit = visitors[key] = _visitor(node)
+        visit(model, node)
+    elif op in ("placeholder", "get_attr"):
+        inputs.visit(model, node)
+    elif op == "output":
+        _visit_output(model, node)
+    else:
+        _visit_other(model, node)
+
+
+def _visit_other(model: Model, node: Node) -> None:
+    """Visit a node of what was declared, wraps operators, runs subgraphs, or is not understood."""
+    if declared.visit(model, node):
+        return
+    if is_operator(node.target):
+        _visit_operator(model, node)
+    elif effects.visit(model, node) or kind.visit_wrapper(model, node):
+        return
+    elif not call.visit(model, node):
+        _visit_unknown(model, node)
+
+
+def _visit_output(model: Model, node: Node) -> None:
+    for leaf, place in model.operands(node.args):
+        model.outputs.append((leaf, place))
+        model.add_read(node, place, END)
+
+
+def _visit_getitem(model: Model, node: Node) -> None:
+    source, key = node.args[0], node.args[1]
+    value = model.values.get(source) if isinstance(source, Node) else None
+    if isinstance(value, Place) or isinstance(key, Node | slice):
+        _visit_unknown(model, node)
+    elif value is not None:
+        model.values[node] = value[key]
+
+
+def _visit_operator(model: Model, node: Node) -> None:
+    schema, val = schema_of(node.target), node.meta.get("val", node)
+    if node.target is torch.ops.aten.copy_.default:
+        _visit_mutation(model, node)  # its value is its destination: exported programs record none
+    elif schema.returns and (val is node or (schema.makes_tensor and not has_tensor(val))):
+        raise wording.no_value(node)
+    elif schema.mutable:
+        _visit_mutation(model, node)
+    elif schema.hides_accesses or schema.views_several:
+        _visit_unknown(model, node)
+    elif schema.view or (schema.returns and schema.returns[0] is not None):
+        _visit_view(model, node, schema)
+    elif not kind.visit_candidate(model, node):
+        _visit_pure(model, node)
+
+
+def _visit_mutation(model: Model, node: Node) -> None:
+    destination = model.place(node.args[0]) if node.args else None
+    source = model.place(node.args[1]) if len(node.args) > 1 else None
+    is_copy = node.target is torch.ops.aten.copy_.default
+    if not (is_copy and destination and source and destination.storage.is_input):
+        raise GraphError(
+            f"expected a functional graph (no mutation but copy_ into inputs), found {node.name} = "
+            f"{node.target} at {where(node) or 'an unknown line'}; was the graph reinplaced already? "
+            "Pass the graph as AOTAutograd gives it to the post-grad stage."
+        )
+    model.values[node] = destination
+    is_own = model.same_value(source, destination)
+    if is_own and source.storage is destination.storage:
+        model.idle.append(node)  # whatever lies there is copied onto itself
+        return
+    model.add_read(node, source)
+    model.writes[destination.storage].append(Write(node, model.order[node], destination, source, is_own))
+
+
+def _visit_view(model: Model, node: Node, schema: OpSchema) -> None:
+    operand = argument(node, schema.returns[0] or "")
+    owner = next(iter(places(model.values.get(operand) if isinstance(operand, Node) else None)), None)
+    val = model.relaid.get(node, node.meta["val"])
+    if owner is None:
+        _visit_pure(model, node)
+        return
+    if schema.returns_operand:  # its fake value pretends to be a fresh tensor
+        # Views of it lie in its fake value, which must therefore begin where the operand does.
+        alike = isinstance(val, torch.Tensor) and Region.of(val) == Region.of(owner.value)
+        model.values[node] = Place(owner.storage, owner.region, val) if alike else owner
+        return
+    if is_absolute(node) and owner.storage in model.made_by:
+        for tensor in tensors(val):
+            born = places(model.values[owner.storage.node])
+            whole = next((p.region for p in born if p.storage is owner.storage), None)
+            if whole is not None:
+                check_reach(model, node, model.at(owner.storage, tensor).region, whole)
+    if is_absolute(node) and owner.storage.relaid and node not in model.relaid:
+        # An offset into the old layout means nothing in the new one.
+        owner.storage.close(Reason.LAYOUT, node)
+    if not model.target.sees_view(node, owner.storage.is_input):
+        owner.storage.close(Reason.LOWERING, node)
+    is_unsure = schema.view_or_copy and operand in model.addressing.untold
+    shares = (_torch.storage_key(t) == _torch.storage_key(owner.value) for t in tensors(val))
+    if not is_unsure and all(shares):
+        model.values[node] = mapped(lambda t: model.at(owner.storage, t), val)
+    elif schema.view_or_copy and not is_unsure:
+        _visit_pure(model, node)
+    else:
+        # Whether it is a view depends on strides that are not told; or the metadata is stale (a pass
+        # replaced an operand and kept the view's fake tensor): where it lies is not known, so nothing
+        # may be written there.
+        owner.storage.close(Reason.UNKNOWN_OP, node)
+        region = model.whole.get(owner.storage, owner.region)
+        model.values[node] = mapped(lambda t: Place(owner.storage, region, t), val)
+
+
+def _visit_pure(model: Model, node: Node) -> None:
+    """Visit an operator that reads its operands and returns fresh tensors."""
+    schema = schema_of(node.target)
+    operands = model.operands((node.args, node.kwargs) if node.kwargs else node.args)
+    if not schema.meta_only:
+        in_flight = schema.name.startswith("_c10d_functional::")
+        until = wait_time(node, model.order) if in_flight else None
+        for _, place in operands:
+            model.add_read(node, place, until, in_flight=in_flight)
+    value = model.fresh(node, model.relaid.get(node, node.meta.get("val")))
+    for place in places(value) if node in model.relaid else ():
+        place.storage.relaid, place.storage.follows = True, followed(operands)
+    model.values[node] = hidden_alias.joined(model, node, operands, value)
+
+
+def _visit_unknown(model: Model, node: Node) -> None:
+    """Visit what has no schema: it reads everything it is given, for as long as it likes."""
+    operands = model.operands((node.args, node.kwargs))
+    val = node.meta.get("val")
+    symbolic = getattr(node.target, "__module__", None) in _SYMBOLIC_MODULES
+    if not operands and (symbolic or not any(True for _ in tensors(val))):
+        return
+    pure = higher_order.is_pure(node.target)
+    for _, place in operands:
+        model.add_read(node, place, None if pure else END)
+        if not pure:
+            place.storage.close(Reason.UNKNOWN_OP, node)
+    model.values[node] = model.fresh(node, val, opaque=True)
+
+
+def _exit_reads(model: Model) -> None:
+    """Record that the caller looks at every input, whole, after the graph ran."""
+    for storage in model.storages:
+        if storage.is_input and storage in model.whole:
+            place = next(iter(places(model.values[storage.node])))
+            whole = Place(storage, model.whole[storage], place.value)
+            model.add_read(storage.node, whole, END, is_exit=True)
+
+
+def _visitor(node: Node) -> Callable[[Model, Node], None]:
+    """Return what visits all nodes of one target: asked once for each target of a graph."""
+    if node.target is operator.getitem:
+        return _visit_getitem
+    if is_operator(node.target) and not declared.is_declared(node):
+        return _visit_operator
+    return _visit_other

@@ -1,0 +1,216 @@
+"""The cost rule: which view scatters and lists are better computed than written in place.
+
+Inductor computes a view scatter element by element, in one kernel with what makes its operand or with what
+uses its result. Written in place it is a store of its own, into an operand that must be in memory. So for
+
+    y = x * 2; y = slice_scatter(y, v)          # (a) the operand exists nowhere else
+    z = mm(x, w); r = slice_scatter(z, v) + 1   # (b) the result exists nowhere else
+
+being functional costs no copy: one buffer is held either way, and in place the bytes of ``v`` are stored
+once more, by one more kernel. For everything else in place is at least as good: the functional form holds
+both versions of a buffer, or copies it.
+
+``policy="memory"`` computes only what certainly holds no more: in (a) the operand has no other reader, in
+(b) the result has one, and together few enough bytes are read that Inductor does not put the value into
+memory after all. ``policy="speed"`` computes wherever the operand or the result need not be in memory,
+which is where Inductor itself does: a value may then be computed several times, or held twice.
+
+Operators over lists, as optimizers call them one behind the other, are computed in one kernel where nothing
+else looks at what is between them: ``p * a + b`` reads and writes each tensor once, in place twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch.fx import Node
+
+from ... import _torch
+from ...ops import lists
+from ...ops.schema import is_operator, schema_of
+from ...ops.views import COMPUTED
+from ..facts.candidate import Candidate, Kind
+from ..facts.model import Model
+from ..facts.options import Options
+from ..facts.place import Place
+
+# Inductor puts a value into memory that reads more buffers than this, once it is used twice.
+_MOST_READS = 4
+_MOST_NODES = 30
+
+
+_FACTORIES = (
+    *("aten::full", "aten::zeros", "aten::ones", "aten::arange", "prims::iota", "aten::scalar_tensor"),
+    "aten::empty",  # its user may choose a layout only as long as nothing is written into it
+)
+
+
+# Operators that pick elements: no pointwise ones, but computed where they are used all the same.
+_PICKING = ("aten::index", "aten::_unsafe_index", "aten::gather", "aten::flip", "aten::constant_pad_nd")
+
+
+def fused(model: Model, options: Options) -> frozenset[int]:
+    """Return the candidates that stay functional because that is no copy, and cheaper."""
+    if not (model.target.fuses or options.policy == "speed"):
+        return frozenset()  # each node is run by itself
+    rule = _Rule(model, options.policy == "speed")
+    scatters = (c for c in model.candidates if _is_computed_scatter(c))
+    computed = {c.index for c in scatters if rule.is_known_computed(c.node)}
+    return frozenset(computed | {c.index for c in _of_lists(model)})
+
+
+def _is_computed_scatter(candidate: Candidate) -> bool:
+    return candidate.kind is Kind.SCATTER and schema_of(candidate.node.target).name in COMPUTED
+
+
+def _of_lists(model: Model) -> Iterator[Candidate]:
+    """Yield the elements of lists that are computed in one kernel with what uses or makes them.
+
+    Inductor puts what an operator over lists computes into memory unless only such operators use it. Written
+    in place it is a kernel of its own; so are what it would be given in place, where that is not in memory.
+    """
+    is_computed: dict[Node, bool] = {}
+    unstored: set[Node] = set()
+    for candidate in model.candidates:  # in graph order
+        node = candidate.node
+        if candidate.kind is not Kind.IN_PLACE or not lists.is_list(node):
+            continue
+        if node not in is_computed:
+            if lists.is_unstored(node):
+                unstored.add(node)
+            is_computed[node] = node in unstored or not unstored.isdisjoint(map(lists.maker, node.args[0]))  # type: ignore[arg-type]
+        if is_computed[node]:
+            yield candidate
+
+
+class _Rule:
+    def __init__(self, model: Model, speed: bool) -> None:
+        self._model = model
+        self._speed = speed
+        self._computed: dict[Node, bool] = {}
+        self._read_by: dict[Node, set[Node]] = {}
+        self._scatters = {c.node: c for c in model.candidates if _is_computed_scatter(c)}
+
+    def is_computed(self, candidate: Candidate) -> bool:
+        """Return whether a scatter is better computed than written."""
+        if not self._few_reads(candidate.node):
+            return False
+        return self._of_unstored(candidate) or self._is_dissolved(candidate.node)
+
+    # -- (a) what the operand is made of ------------------------------------------------------------
+
+    def _of_unstored(self, candidate: Candidate) -> bool:
+        """Return whether the operand need not be in memory: no one but this scatter looks at it."""
+        root = self._base(candidate.operand_node)
+        if not self._is_elementwise(root):
+            return False
+        if self._speed:
+            return True
+        readers = self._readers(root)
+        if len(readers) > _MOST_NODES:
+            return False
+        # Scatters into views of the operand, whose results are what this one writes, belong to it.
+        inner = {r for r in readers if r in self._scatters and r is not candidate.node}
+        mine = inner | {candidate.node}
+        outer = {r for r in mine if not self._readers(r) <= mine}
+        return readers <= mine and len(outer) == 1
+
+    def _is_elementwise(self, node: Node) -> bool:
+        """Return whether Inductor computes a node where it is used."""
+        if node.op != "call_function" or not is_operator(node.target) or not _is_plain(node):
+            return False
+        if node in self._scatters:
+            return self.is_known_computed(node)
+        schema = schema_of(node.target)
+        if schema.name.startswith(_FACTORIES):
+            return True
+        return _is_pointwise(node)
+
+    def is_known_computed(self, node: Node) -> bool:
+        """Return whether an earlier scatter is computed."""
+        if node not in self._computed:
+            self._computed[node] = False
+            self._computed[node] = self.is_computed(self._scatters[node])
+        return self._computed[node]
+
+    # -- (b) what uses the result --------------------------------------------------------------------
+
+    def _is_dissolved(self, node: Node, depth: int = 0) -> bool:
+        """Return whether a result need not be in memory: elementwise operators use it, here only one."""
+        readers = self._readers(node)
+        if not readers or depth > _MOST_READS or (len(readers) > 1 and not self._speed):
+            return False
+        for reader in readers:
+            if reader in self._scatters:
+                if not self._is_dissolved(reader, depth + 1):
+                    return False
+            elif not (reader.op == "call_function" and is_operator(reader.target) and _is_pointwise(reader)):
+                return False
+        return True
+
+    # -- both ----------------------------------------------------------------------------------------
+
+    def _few_reads(self, node: Node) -> bool:
+        """Return whether computing a node reads few buffers, by few operations."""
+        if self._speed:
+            return True
+        pending, seen, reads = [node], set[Node](), set[Node]()
+        while pending:
+            current = self._base(pending.pop())
+            if current in seen:
+                continue
+            seen.add(current)
+            if current is node or self._is_elementwise(current):
+                pending.extend(filter(_is_plain, current.all_input_nodes))
+            else:
+                reads.add(current)
+            if len(seen) > _MOST_NODES or len(reads) > _MOST_READS:
+                return False
+        return True
+
+    def _base(self, node: Node) -> Node:
+        """Return what a node is a view of."""
+        while node.op == "call_function" and is_operator(node.target) and schema_of(node.target).view:
+            source = node.args[0]
+            if not isinstance(source, Node) or not isinstance(self._model.values.get(source), Place):
+                return node
+            node = source
+        return node
+
+    def _readers(self, node: Node) -> set[Node]:
+        """Return what reads a node, through views."""
+        if node not in self._read_by:
+            found = self._read_by[node] = set()
+            pending = [(node, user) for user in node.users]
+            while pending:
+                read, user = pending.pop()
+                if user.op == "call_function" and is_operator(user.target) and schema_of(user.target).view:
+                    pending.extend((user, further) for further in user.users)
+                elif not _takes_only_shape(user, read):
+                    found.add(user)
+        return self._read_by[node]
+
+
+def _is_pointwise(node: Node) -> bool:
+    op = node.target
+    tagged = torch.Tag.pointwise in op.tags or _picks(node)  # type: ignore[union-attr]
+    return tagged and _torch.is_lowered(op) and not _torch.is_fallback(op)
+
+
+def _takes_only_shape(user: Node, read: Node) -> bool:
+    """Return whether a value is what a functional ``copy`` would overwrite: nobody looks at its elements."""
+    return (
+        user.target is torch.ops.aten.copy.default and user.args[:1] == (read,) and read not in user.args[1:]
+    )
+
+
+def _picks(node: Node) -> bool:
+    """Return whether a node picks elements by numbers; by a mask it does not know how many."""
+    values = (n.meta.get("val") for n in node.all_input_nodes[1:])
+    masked = any(isinstance(v, torch.Tensor) and v.dtype in (torch.bool, torch.uint8) for v in values)
+    return schema_of(node.target).name in _PICKING and not masked
+
+
+def _is_plain(node: Node) -> bool:
+    return isinstance(node.meta.get("val"), torch.Tensor)

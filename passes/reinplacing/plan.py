@@ -1,0 +1,135 @@
+"""A plan for a graph and all subgraphs that it calls, decided bottom-up and carried out whole or not at all.
+
+Subgraphs are planned on copies of their graphs; the copies take the place of the originals when everything
+else went well. Inside a subgraph the placeholders belong to the caller, so nothing is written into them,
+except where ``tied_plan.py`` shows that a subgraph may leave a result in the bytes of an operand.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+
+from torch.fx import Graph, GraphModule, Node
+
+from ..graph.summary import Summaries
+from ..ops import higher_order
+from ..report import Outcome, Report
+from .decide.settle import decided
+from .describe import describe
+from .facts.calls import Calls
+from .facts.decision import Decision
+from .facts.options import Options
+from .layout import doubtful
+from .layout.doubtful import doubtful_strides
+from .rewrite import apply
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Plan:
+    """What is done with a graph and with the subgraphs that it calls.
+
+    Args:
+        decision: for the graph itself.
+        inner: the plans of the subgraphs, each for a copy of the subgraph's graph.
+    """
+
+    decision: Decision
+    inner: dict[GraphModule, Plan]
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that is planned."""
+        return self.decision.model.graph
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        """How good the plan is, less is better: as for one decision."""
+        ranks = [self.decision.rank, *(plan.rank for plan in self.inner.values())]
+        return sum(r[0] for r in ranks), sum(r[1] for r in ranks), sum(r[2] for r in ranks)
+
+    def report(self) -> Report:
+        """Return the outcomes of all candidates; those of a subgraph stand where it is called first."""
+        inside: dict[Node, tuple[Outcome, ...]] = {}
+        names = {
+            higher_order.subgraph(self.graph, n): str(n.target) for n in self.graph.find_nodes(op="get_attr")
+        }
+        told: set[GraphModule] = set()
+        for call in higher_order.calls(self.graph):
+            found: list[Outcome] = []
+            for body in (*call.tests, *call.bodies):
+                if body.module in self.inner and body.module not in told:
+                    told.add(body.module)
+                    inner = self.inner[body.module].report().outcomes
+                    found.extend(_inside(names[body.module], outcome) for outcome in inner)
+            inside[call.node] = tuple(found)
+        return describe(self.decision, inside)
+
+    def carry_out(self) -> None:
+        """Rewrite the graph and its subgraphs.
+
+        Raises:
+            RewriteError: a rewrite failed; all graphs are as they were.
+        """
+        finished: dict[GraphModule, Graph] = {}
+        self._rewrite_inner(finished)
+        apply(self.decision)
+        for module, graph in finished.items():
+            module.graph = graph
+            module.recompile()
+
+    def _rewrite_inner(self, finished: dict[GraphModule, Graph]) -> None:
+        """Rewrite the copies of all subgraphs, inner ones first, each once."""
+        for module, plan in self.inner.items():
+            if module not in finished:
+                plan._rewrite_inner(finished)
+                apply(plan.decision)
+                finished[module] = plan.graph
+
+
+def _inside(name: str, outcome: Outcome) -> Outcome:
+    """Return an outcome of a subgraph as the graph that calls it names it."""
+    return dataclasses.replace(outcome, graph=f"{name}.{outcome.graph}" if outcome.graph else name)
+
+
+def copied(module: GraphModule) -> Graph:
+    """Return a copy of a subgraph's graph that finds its attributes where the original does."""
+    graph = copy.deepcopy(module.graph)
+    graph.owning_module = module
+    return graph
+
+
+def alone(graph: Graph, options: Options) -> Plan:
+    """Plan a graph without its subgraphs.
+
+    Raises:
+        GraphError: it is no functional graph.
+    """
+    summaries = Summaries(lowered=options.target.drops_identities)
+    is_hidden = doubtful.are_hidden(graph, lowered=options.target.makes_as_told)
+    if options.target.makes_as_told:
+        return Plan(decided(graph, Calls(summaries, hidden=is_hidden), options), {})
+    calls = Calls(summaries, hidden=is_hidden, strides=doubtful_strides(graph))
+    return Plan(decided(graph, calls, options), {})
+
+
+def shared(root: Graph) -> frozenset[GraphModule]:
+    """Return the subgraphs that are called from several graphs, or used for anything but known calls."""
+    users: dict[GraphModule, set[int]] = {}
+    odd: set[GraphModule] = set()
+    pending, seen = [root], set[int]()
+    while pending:
+        graph = pending.pop()
+        if id(graph) in seen:
+            continue
+        seen.add(id(graph))
+        known = {call.node for call in higher_order.calls(graph)}
+        for node in graph.find_nodes(op="get_attr"):
+            module = higher_order.subgraph(graph, node)
+            if module is None:
+                continue
+            users.setdefault(module, set()).add(id(graph))
+            if not known.issuperset(node.users):
+                odd.add(module)
+            pending.append(module.graph)
+    return frozenset(odd | {m for m, graphs in users.items() if len(graphs) > 1})

@@ -1,0 +1,102 @@
+"""One rewrite of a decision's graph: what the kinds of candidates use to write theirs.
+
+It knows what replaced each node, where its bytes went, and which fake values are stale.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from ...graph.emit import Emitter
+from ...memory import geometry
+from ..facts.candidate import Candidate, Kind
+from ..facts.decision import Decision
+from ..facts.model import Model
+from ..facts.place import Place, Storage
+
+
+class Rewriter:
+    """The state of one rewrite, and its primitives.
+
+    Args:
+        decision: what is done with every candidate.
+    """
+
+    def __init__(self, decision: Decision) -> None:
+        self.decision = decision
+        self.model: Model = decision.model
+        mode, lowered = self.model.fake_mode, self.model.target.makes_as_told
+        self.emitter: Emitter = Emitter(self.model.graph, mode, lowered=lowered)
+        self.replaced: dict[Node, Node] = {}
+        self.stale: set[Node] = set()
+        self.rebased: dict[Storage, int] = {}
+        self.dead: list[Node] = []
+
+    def replace(self, node: Node, new: Any) -> None:
+        """Let the users of ``node`` use ``new``; the node itself is erased at the end."""
+        self.stale.update(node.users)
+        node.replace_all_uses_with(new)
+        self.replaced[node] = new
+        self.dead.append(node)
+
+    def moved(self, place: Place | None) -> int:
+        """Return by how many items a storage's bytes moved when it joined its buffer."""
+        if place is None:
+            return 0
+        root = self.decision.root(place.storage)
+        shift = place.storage.shift - root.shift + self.rebased.get(root, 0)
+        return int(shift) // place.value.element_size() if shift != 0 else 0
+
+    def now(self, node: Node) -> Node:
+        """Return what stands for a node by now."""
+        while node in self.replaced:
+            node = self.replaced[node]
+        return node
+
+    def is_in_place(self, candidate: Candidate) -> bool:
+        """Return whether a candidate writes into what it is given: its operand, or a clone made early."""
+        return self.decision.accepted(candidate) or candidate.index in self.decision.early
+
+    def operand(self, node: Node, candidate: Candidate, current: Node, result: Any = None) -> Node:
+        """Return what the mutable call writes into: the operand itself or a clone of it.
+
+        Args:
+            node: the functional call.
+            candidate: the operand.
+            current: the operand's node by now.
+            result: the fake value of what the functional call makes of it.
+        """
+        if self.is_in_place(candidate):
+            return current
+        is_call = candidate.kind is Kind.CALL  # its result is recorded where the subgraph leaves it
+        was = node.meta["val"][candidate.slot] if is_call else candidate.operand.value
+        return self.cloned(node, candidate, current, was, result)
+
+    def cloned(
+        self, node: Node, candidate: Candidate, current: Any, was: torch.Tensor, result: Any = None
+    ) -> Node:
+        """Insert the clone that a refused candidate writes into, and note where it starts.
+
+        The functional form's result has an offset into its storage (that of ``was``: mostly its
+        operand's), this one starts at 0.
+        """
+        start = self._padding(candidate, was)
+        if start:
+            copy = self.emitter.padded(node, current, start, not candidate.write_only)
+        elif candidate.write_only:
+            copy = self.emitter.empty(node, current)
+        else:
+            copy = self.emitter.clone(node, current, result)
+        if self.model.addressing.has_names:
+            moved = copy.meta["val"].storage_offset() - was.storage_offset()
+            self.rebased[candidate.result] = int(moved) * was.element_size()
+        return copy
+
+    def _padding(self, candidate: Candidate, was: torch.Tensor) -> int:
+        item = self.model.addressing.views(candidate.node)
+        if not item or not self.model.target.begins_anywhere or not geometry.may_be_padded(was):
+            return 0
+        return geometry.padding(was, item)

@@ -1,0 +1,31 @@
+"""Checking a pass: the contract on one graph, and the fewest bytes that any legal rewrite would copy."""
+
+from __future__ import annotations
+
+from ..graph.copy import copied
+from .contract import check, take_elements
+from .declaration_check import check_declaration
+from .equivalence import EquivalenceError, assert_equivalent
+from .finding import Finding
+from .foreign import on_graph_module
+from .optimum.search import copied_bytes, minimum_clone_bytes
+from .part import Parts
+from .program_text import UnprintableError, graph_lines, input_lines, registering_files
+
+__all__ = [
+    "EquivalenceError",
+    "Finding",
+    "Parts",
+    "UnprintableError",
+    "assert_equivalent",
+    "check",
+    "check_declaration",
+    "copied",
+    "copied_bytes",
+    "graph_lines",
+    "input_lines",
+    "minimum_clone_bytes",
+    "on_graph_module",
+    "registering_files",
+    "take_elements",
+]

@@ -1,0 +1,138 @@
+"""Offsets into inputs that do not begin where their storage does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+from torch.fx import Graph, Node
+
+from pytest_reinplace.passes import _torch, inductor_options, reinplace
+from pytest_reinplace.passes.inductor.mend import input_offsets
+
+from ..trace import functional, ops
+
+aten = torch.ops.aten
+Tensor = torch.Tensor
+
+
+@pytest.fixture
+def from_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(input_offsets, "counts_from_inputs", lambda: True)
+
+
+def view_of(*wrapped: Callable[[Graph, Node], Node], offset: int | None = 5) -> tuple[Graph, Node, int]:
+    """Return a graph that views an input, which begins at 3, by strides; the view; how many are counted."""
+    graph = Graph()
+    node = graph.placeholder("given")
+    node.meta["val"] = torch.arange(24)[3:]
+    for wrap in wrapped:
+        node = wrap(graph, node)
+    args = (node, [2], [1]) if offset is None else (node, [2], [1], offset)
+    view = graph.call_function(aten.as_strided.default, args)
+    view.meta["val"] = aten.as_strided.default(node.meta["val"], *args[1:])
+    graph.output((view,))
+    return graph, view, input_offsets.rebase(graph)
+
+
+def sliced(graph: Graph, node: Node) -> Node:
+    part = graph.call_function(aten.slice.Tensor, (node, 0, 1, 9))
+    part.meta["val"] = node.meta["val"][1:9]
+    return part
+
+
+def computed(graph: Graph, node: Node) -> Node:
+    value = graph.call_function(aten.add.Tensor, (node, 1))
+    value.meta["val"] = node.meta["val"] + 1
+    return value
+
+
+def as_ints(graph: Graph, node: Node) -> Node:
+    value = graph.call_function(aten.view.dtype, (node, torch.int32))
+    value.meta["val"] = node.meta["val"].view(torch.int32)
+    return value
+
+
+@pytest.mark.usefixtures("from_inputs")
+def test_an_offset_into_an_input_is_counted_from_it() -> None:
+    _, view, count = view_of()
+    assert (view.args[3], count) == (2, 1)
+    assert view_of(sliced)[1].args[3] == 2  # from the input, not from its part
+
+
+@pytest.mark.usefixtures("from_inputs")
+def test_offsets_into_what_is_computed_stay() -> None:
+    _, view, count = view_of(computed)
+    assert (view.args[3], count) == (5, 0)
+
+
+@pytest.mark.usefixtures("from_inputs")
+@pytest.mark.parametrize("offset", [None, 1])
+def test_no_offset_and_what_lies_before_the_input_stay(offset: int | None) -> None:
+    _, view, count = view_of(offset=offset)
+    assert (view.args[3:], count) == (() if offset is None else (1,), 0)
+
+
+@pytest.mark.usefixtures("from_inputs")
+def test_items_of_another_dtype_are_not_counted() -> None:
+    assert view_of(as_ints)[2] == 0
+
+
+def test_where_the_storage_is_counted_from_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(input_offsets, "counts_from_inputs", lambda: False)
+    assert view_of()[2] == 0
+
+
+def test_a_torch_that_cannot_be_asked_is_taken_to_count_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*args: object) -> None:
+        raise RuntimeError("no such lowering")
+
+    monkeypatch.setattr(_torch, "lowered", refused)
+    input_offsets.counts_from_inputs.cache_clear()
+    try:
+        assert input_offsets.counts_from_inputs() is False
+    finally:
+        input_offsets.counts_from_inputs.cache_clear()
+
+
+@pytest.fixture
+def reset() -> Iterator[None]:
+    torch.compiler.reset()
+    yield
+    torch.compiler.reset()
+
+
+@pytest.mark.usefixtures("reset")
+def test_compiled_programs_are_right() -> None:
+    """A view by strides, read and written, of an input that is itself a part."""
+
+    def program(x: Tensor) -> Tensor:
+        before = torch.as_strided(x, (3,), (2,), 4) * 2
+        x.as_strided((3,), (1,), 6).add_(5)
+        return before + x[1:4]
+
+    expected, actual = torch.arange(24)[2:], torch.arange(24)[2:]
+    compiled = torch.compile(program, fullgraph=True, options=inductor_options())
+    assert torch.equal(program(expected), compiled(actual))
+    assert torch.equal(expected, actual)
+
+
+@pytest.mark.usefixtures("from_inputs")
+@pytest.mark.parametrize("named", [True, False])
+def test_a_symbolic_offset_is_counted_from_where_the_input_begins(named: bool) -> None:
+    def program(x: Tensor, by: Tensor) -> None:
+        ops.scale(x[1], by)
+
+    gm, _ = functional(program, torch.arange(40.0)[8:24].view(4, 4), torch.ones(4), dynamic=True)
+    reinplace(gm)
+    (view,) = gm.graph.find_nodes(op="call_function", target=aten.as_strided.default)
+    was, begin = view.args[3].meta["val"], view.args[0].meta["val"].storage_offset()
+    if not named:  # no input says it
+        for node in gm.graph.find_nodes(op="placeholder"):
+            if isinstance(node.meta["val"], torch.SymInt) and node.meta["val"].node.expr == begin.node.expr:
+                node.meta["val"] = 8
+    assert input_offsets.rebase(gm.graph) == int(named)
+    now = view.args[3].meta["val"]
+    assert now.node.expr == was.node.expr - (begin.node.expr if named else 0)
+    gm.graph.lint()

@@ -1,0 +1,185 @@
+"""Values that are put into memory because a kernel overwrites what they are computed from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+
+from pytest_reinplace.passes.fuzz.builder import GraphBuilder
+from pytest_reinplace.passes.inductor.mend.stored_early import realize
+from pytest_reinplace.passes.verify.execution import run
+
+from ..trace import arange, ops
+
+aten = torch.ops.aten
+
+
+class Program:
+    """A graph that Inductor gets: ``x`` is written by a kernel."""
+
+    def __init__(self, *shape: int) -> None:
+        self.builder = GraphBuilder()
+        self.x = self.builder.placeholder(arange(*(shape or (4, 4))))
+        self.y = self.builder.placeholder(arange(*(shape or (4, 4))) + 7)
+        self.call = self.builder.call
+
+    def write(self, x: Node | None = None) -> None:
+        self.builder.graph.call_function(ops.scale.default, (x or self.x, self.y))
+
+    def stored(self, *outputs: Node) -> list[str]:
+        """Return the names of the values that are stored, and see that the graph computes the same."""
+        self.builder.graph.output(outputs)  # not finished(): it would erase the kernel
+        gm = GraphModule(torch.nn.Module(), self.builder.graph)
+        inputs = self.builder.inputs
+        expected = [t.clone() for t in run(gm, [i.clone() for i in inputs])]
+        count = realize(gm.graph)
+        gm.graph.lint()
+        gm.recompile()
+        for was, now in zip(expected, run(gm, [i.clone() for i in inputs]), strict=True):
+            assert torch.equal(was, now)
+        copies: Any = [n for n in gm.graph.nodes if n.target is aten.copy_.default]
+        found = [n.args[1].name for n in copies if n.args[0].target is aten.empty_strided.default]
+        assert len(found) == count
+        return found
+
+
+def test_a_value_that_is_used_after_the_write_is_stored() -> None:
+    p = Program()
+    old = p.call(aten.mul.Tensor, p.x, 2)
+    p.write()
+    assert p.stored(p.call(aten.neg.default, old)) == [old.name]
+
+
+def test_a_value_of_other_bytes_is_not() -> None:
+    p = Program()
+    old = p.call(aten.mul.Tensor, p.y, 2)
+    p.write()
+    assert p.stored(p.call(aten.neg.default, old)) == []
+
+
+def test_a_value_that_is_used_only_before_the_write_is_not() -> None:
+    p = Program()
+    old = p.call(aten.neg.default, p.call(aten.mul.Tensor, p.x, 2))
+    p.write()
+    assert p.stored(old) == []  # an output is stored at once
+
+
+def test_a_value_of_the_new_bytes_is_not() -> None:
+    p = Program()
+    p.write()
+    assert p.stored(p.call(aten.neg.default, p.call(aten.mul.Tensor, p.x, 2))) == []
+
+
+def test_what_is_computed_from_it_is_stored_in_its_stead() -> None:
+    p = Program()
+    first = p.call(aten.mul.Tensor, p.x, 2)
+    second = p.call(aten.add.Tensor, first, 1)
+    p.write()
+    assert p.stored(p.call(aten.neg.default, second)) == [second.name]
+
+
+def test_what_is_computed_from_a_stored_value_is_not() -> None:
+    p = Program()
+    first = p.call(aten.mul.Tensor, p.x, 2)
+    second = p.call(aten.add.Tensor, first, 1)
+    p.write()
+    assert p.stored(p.call(aten.add.Tensor, p.call(aten.neg.default, second), first)) == [first.name]
+
+
+def test_a_view_is_made_of_the_stored_value() -> None:
+    p = Program()
+    old = p.call(aten.mul.Tensor, p.x, 2)
+    row = p.call(aten.select.int, old, 0, 1)
+    p.write()
+    assert p.stored(p.call(aten.neg.default, row)) == [old.name]
+
+
+def test_a_write_into_a_view_counts() -> None:
+    p = Program()
+    old = p.call(aten.mul.Tensor, p.call(aten.view.default, p.x, [16]), 2)
+    p.write(p.call(aten.view.default, p.x, [4, 4]))
+    assert p.stored(p.call(aten.neg.default, old)) == [old.name]
+
+
+def test_a_view_of_the_buffer_itself_is_no_value() -> None:
+    p = Program()
+    row = p.call(aten.select.int, p.x, 0, 1)
+    p.write()
+    assert p.stored(p.call(aten.neg.default, row)) == []
+
+
+def test_a_long_reduction_ends_in_memory() -> None:
+    p = Program(16, 16)
+    old = p.call(aten.sum.default, p.x)
+    p.write()
+    assert p.stored(p.call(aten.neg.default, old)) == []
+
+
+def test_a_single_element_that_is_returned_is_stored() -> None:
+    p = Program()
+    old = p.call(aten.mul.Tensor, p.call(aten.select.int, p.call(aten.select.int, p.x, 0, 0), 0, 0), 2)
+    p.write()
+    assert p.stored(old) == [old.name]
+
+
+def test_what_inductor_writes_itself_needs_nothing() -> None:
+    p = Program()
+    old = p.call(aten.mul.Tensor, p.x, 2)
+    p.call(aten.copy_.default, p.x, p.y)
+    assert p.stored(p.call(aten.neg.default, old)) == []
+
+
+def listed(p: Program, *operands: Node) -> tuple[Node, list[Node]]:
+    """Return a call over a list, and its elements."""
+    made = p.call(aten._foreach_add.Scalar, list(operands), 1)
+    return made, [p.builder.item(made, i) for i in range(len(operands))]
+
+
+def test_an_element_of_a_list_is_stored_alone() -> None:
+    p = Program()
+    _, (first, second) = listed(p, p.x, p.y)
+    p.write()
+    after = p.call(aten._foreach_neg.default, [first, second])
+    assert first.name in p.stored(p.builder.item(after, 0), p.builder.item(after, 1))
+
+
+def test_a_list_of_other_bytes_is_not() -> None:
+    p = Program()
+    _, (first,) = listed(p, p.y)
+    p.write()
+    after = p.call(aten._foreach_neg.default, [first])
+    assert p.stored(p.builder.item(after, 0)) == []
+
+
+def test_a_list_that_is_used_only_before_the_write_is_not() -> None:
+    p = Program()
+    _, (first,) = listed(p, p.x)
+    after = p.builder.item(p.call(aten._foreach_neg.default, [first]), 0)
+    copied = p.call(aten.mm.default, after, after)
+    p.write()
+    assert p.stored(copied) == []
+
+
+def test_a_list_made_of_an_old_one_is_stored_in_its_stead() -> None:
+    p = Program()
+    _, (first,) = listed(p, p.x)
+    after = p.builder.item(p.call(aten._foreach_neg.default, [first]), 0)
+    p.write()
+    assert p.stored(p.call(aten.mul.Tensor, after, 2)) == [after.name]
+
+
+def test_a_value_that_a_list_overwrites_is_stored() -> None:
+    p = Program()
+    old = p.call(aten.mul.Tensor, p.x, 2)
+    p.builder.graph.call_function(aten._foreach_add_.List, ([p.x], [p.y]))
+    assert p.stored(p.call(aten.neg.default, old)) == [old.name]
+
+
+def test_a_value_that_inductor_stores_over_is_not() -> None:
+    p = Program()
+    old = p.call(aten.mul.Tensor, p.x, 2)
+    p.builder.graph.call_function(aten.copy_.default, (p.x, p.y))
+    # Inductor puts the readers of what it stores into itself into memory, in time.
+    assert p.stored(p.call(aten.neg.default, old)) == []

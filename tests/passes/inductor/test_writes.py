@@ -1,0 +1,151 @@
+"""What Inductor stores by exchanging buffers, and copies that it would take for what they are copied from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch._inductor.utils import fresh_inductor_cache
+
+from pytest_reinplace.passes import Reason, Report, inductor_options
+from pytest_reinplace.passes.fuzz.builder import GraphBuilder
+from pytest_reinplace.passes.inductor.target import INDUCTOR
+from pytest_reinplace.passes.reinplacing.facts.options import Options
+from pytest_reinplace.passes.reinplacing.facts.target import NODE_BY_NODE
+from pytest_reinplace.passes.reinplacing.run import analyze_graph, reinplace_graph
+
+from ..trace import arange, functional, ops
+
+aten = torch.ops.aten
+Tensor = torch.Tensor
+Program = Callable[..., Any]
+LIST = "aten::_foreach_add.self[0]"
+
+
+def given() -> tuple[Tensor, Tensor, Tensor]:
+    """Return a vector, another, and the places where it is written."""
+    return arange(40), arange(40) + 3, torch.tensor([1, 7, 30])
+
+
+def decided(program: Program) -> Report:
+    return analyze_graph(functional(program, *given())[0].graph, Options(target=INDUCTOR))
+
+
+def a_list_after_a_store(x: Tensor, w: Tensor, i: Tensor) -> tuple[Tensor, Tensor]:
+    y = x.index_put((i,), w[:3])
+    turned = y.flip(0)
+    torch._foreach_add_([y], [w])
+    return y, turned
+
+
+def a_list_after_a_kernel_that_took_a_view(x: Tensor, w: Tensor, i: Tensor) -> Tensor:
+    y = x * 2
+    ops.scale(y[4:8], w[:4])
+    torch._foreach_add_([y], [w])
+    ops.scale(y, w)
+    return y
+
+
+def a_mask_after_a_store(x: Tensor, w: Tensor, i: Tensor) -> tuple[Tensor, Tensor]:
+    y = x.index_put((i,), w[:3])
+    turned = y.flip(0)
+    y[w > 20] = 5
+    ops.scale(y, w)
+    return y, turned
+
+
+def a_mask_after_a_kernel(x: Tensor, w: Tensor, i: Tensor) -> Tensor:
+    y = x * 2
+    ops.scale(y[4:8], w[:4])
+    y[w > 20] = 5
+    ops.scale(y, w)
+    return y
+
+
+def a_copy_with_gaps(x: Tensor, w: Tensor, i: Tensor) -> tuple[Tensor, Tensor]:
+    """Inductor would take the copy for the input, and the kernel would write that."""
+    part = x.view(10, 4)[:, ::2]
+    y = torch.empty_strided(part.shape, part.stride())
+    y.copy_(part)
+    ops.scale(y, part)
+    return y, x * 2
+
+
+PROGRAMS: tuple[Program, ...] = (
+    *(a_list_after_a_store, a_list_after_a_kernel_that_took_a_view, a_mask_after_a_store),
+    *(a_mask_after_a_kernel, a_copy_with_gaps),
+)
+
+
+def test_a_list_of_buffers_that_inductor_made_is_computed() -> None:
+    for program in (a_list_after_a_store, a_list_after_a_kernel_that_took_a_view):
+        report = decided(program)
+        assert LIST not in report.reinplaced and LIST not in report.clones
+
+
+def test_a_list_of_inputs_is_written_in_place() -> None:
+    def program(x: Tensor, w: Tensor, i: Tensor) -> None:
+        x.index_put_((i,), w[:3])
+        torch._foreach_add_([x], [w])
+
+    assert LIST in decided(program).reinplaced
+
+
+@pytest.mark.parametrize("program", [a_mask_after_a_store, a_mask_after_a_kernel])
+def test_a_mask_on_what_was_stored_or_viewed_is_not_written(program: Program) -> None:
+    masked = [o for o in decided(program).outcomes if o.op == "aten::index_put"][-1]
+    assert masked.reason is Reason.LOWERING
+
+
+@pytest.mark.parametrize("is_view", [True, False])
+def test_a_mask_on_what_is_read_through_a_view_is_not_written(is_view: bool) -> None:
+    def program(x: Tensor, w: Tensor, i: Tensor) -> tuple[Tensor, Tensor]:
+        y = x * 2
+        z = (y[4:8] if is_view else y) + 1
+        y[w > 20] = 5
+        ops.scale(y, w)
+        return y, z
+
+    assert ("aten::index_put.self" in decided(program).clones) is is_view
+
+
+@pytest.mark.parametrize("is_masked", [True, False])
+def test_a_mask_on_what_is_only_computed_is_written(is_masked: bool) -> None:
+    def program(x: Tensor, w: Tensor, i: Tensor) -> Tensor:
+        y = x * 2
+        y[w > 20 if is_masked else i] = 5
+        ops.scale(y, w)
+        return y
+
+    assert decided(program).clones == []
+
+
+@pytest.mark.parametrize("lowered", [True, False])
+def test_a_copy_with_gaps_is_stored_where_inductor_lowers_it(lowered: bool) -> None:
+    """A view of all of the buffer is copied into; run node by node, the buffer itself."""
+    b = GraphBuilder()
+    x = b.placeholder(arange(6, 4)[:, ::2])
+    (y,) = b.v1(ops.scale.default, x=x, by=b.placeholder(arange(6, 2)))[-1:]
+    b.finished([y, x])
+    reinplace_graph(b.graph, Options(target=INDUCTOR if lowered else NODE_BY_NODE))
+    (copy,) = b.graph.find_nodes(op="call_function", target=aten.copy_.default)
+    into: Any = copy.args[0]
+    assert into.target is (aten.as_strided.default if lowered else aten.empty_strided.default)
+    assert into.meta["val"].stride() == x.meta["val"].stride()
+
+
+def test_compiled_programs_are_right() -> None:
+    def every(x: Tensor, w: Tensor, i: Tensor) -> list[Any]:
+        return [program(x, w, i) for program in PROGRAMS]
+
+    x, w, i = given()
+    expected = every(x.clone(), w.clone(), i)
+    torch._dynamo.reset()
+    with fresh_inductor_cache():
+        actual = torch.compile(every, fullgraph=True, options=inductor_options())(x, w, i)
+    torch._dynamo.reset()
+    for program, one, other in zip(PROGRAMS, expected, actual, strict=True):
+        torch.testing.assert_close(other, one, rtol=0, atol=0, msg=program.__name__)
+    assert torch.equal(x, given()[0]) and torch.equal(w, given()[1])

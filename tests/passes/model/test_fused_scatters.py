@@ -1,0 +1,88 @@
+"""View scatters into values that are in memory for nobody else: computed with what makes them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.fx import Node
+
+from pytest_reinplace.passes.fuzz.builder import GraphBuilder
+from pytest_reinplace.passes.inductor.target import INDUCTOR
+from pytest_reinplace.passes.reinplacing.facts.options import Options
+from pytest_reinplace.passes.reinplacing.facts.target import NODE_BY_NODE
+from pytest_reinplace.passes.reinplacing.run import analyze_graph
+
+from ..trace import arange
+
+aten = torch.ops.aten
+
+
+def options(lowered: bool) -> Options:
+    return Options(target=INDUCTOR if lowered else NODE_BY_NODE)
+
+
+def fused(b: GraphBuilder, written: Node, options: Options) -> bool:
+    b.finished([b.call(aten.mm.default, written, written)])
+    (outcome,) = [o for o in analyze_graph(b.graph, options).outcomes if o.op == "aten::slice_scatter"]
+    assert outcome.reinplaced
+    return outcome.fused
+
+
+def scattered(b: GraphBuilder, base: Node) -> Node:
+    """``base[0:2] = w``, as functionalization writes it: the old rows are taken for their shape alone."""
+    w = b.placeholder(arange(2, 4))
+    rows = b.call(aten.copy.default, b.call(aten.slice.Tensor, base, 0, 0, 2), w)
+    return b.call(aten.slice_scatter.default, base, rows, 0, 0, 2)
+
+
+@pytest.mark.parametrize("lowered", [True, False])
+def test_into_an_empty_buffer(lowered: bool) -> None:
+    b = GraphBuilder()
+    empty = b.call(aten.empty.memory_format, [4, 4], dtype=torch.int64, device=torch.device("cpu"))
+    assert fused(b, scattered(b, empty), options(lowered)) is lowered
+
+
+@pytest.mark.parametrize("lowered", [True, False])
+def test_into_rows_that_are_picked(lowered: bool) -> None:
+    b = GraphBuilder()
+    x, i = b.placeholder(arange(4, 4)), b.placeholder(torch.tensor([1, 2, 3, 0]))
+    assert (
+        fused(
+            b,
+            scattered(b, b.call(aten.index.Tensor, x, [i])),
+            options(lowered),
+        )
+        is lowered
+    )
+
+
+def test_into_rows_that_others_read_is_in_place() -> None:
+    b = GraphBuilder()
+    x, i = b.placeholder(arange(4, 4)), b.placeholder(torch.tensor([1, 2, 3, 0]))
+    picked = b.call(aten.index.Tensor, x, [i])
+    old = b.call(aten.mm.default, picked, x)
+    written = scattered(b, picked)
+    assert not fused(b, b.call(aten.mm.default, written, old), Options(target=INDUCTOR))
+
+
+def test_into_what_a_kernel_makes_is_in_place() -> None:
+    b = GraphBuilder()
+    x = b.placeholder(arange(4, 4))
+    assert not fused(b, scattered(b, b.call(aten.mm.default, x, x)), Options(target=INDUCTOR))
+
+
+def test_into_what_a_mask_picks_is_in_place() -> None:
+    b = GraphBuilder()
+    x, mask = b.placeholder(arange(4, 4)), b.placeholder(torch.ones(4, dtype=torch.bool))
+    picked = b.called(aten.index.Tensor, (x, [mask]), b.fresh(x.meta["val"]))
+    assert not fused(b, scattered(b, picked), Options(target=INDUCTOR))
+
+
+def test_rows_that_are_copied_from_their_own_base_are_read() -> None:
+    b = GraphBuilder()
+    x, i = b.placeholder(arange(4, 4)), b.placeholder(torch.tensor([1, 2, 3, 0]))
+    picked = b.call(aten.index.Tensor, x, [i])
+    part = b.call(aten.slice.Tensor, picked, 0, 2, 4)
+    rows = b.call(aten.copy.default, part, part)
+    written = b.call(aten.slice_scatter.default, picked, rows, 0, 0, 2)
+    assert not fused(b, written, Options(target=INDUCTOR))
