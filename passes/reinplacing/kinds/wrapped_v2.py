@@ -16,10 +16,10 @@ from ...reason import Reason
 from ..facts.candidate import Candidate, Kind
 from ..facts.copies import Part
 from ..facts.model import Model
-from ..facts.place import is_known
+from ..facts.place import Value, is_known
 from ..write.rewriter import Rewriter
 from . import out_wrapper, wrapper_results
-from .record import add, others_of
+from .record import Others, add, others_of
 
 aten: Any = torch.ops.aten
 
@@ -39,7 +39,6 @@ def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None
             bases[i] = rewriter.operand(node, candidate, bases[i], node.meta["val"][first + i])
             moved[i] = bases[i].meta["val"].storage_offset() - old.storage_offset()
     eager = eager_values(node)
-    by_name: dict[str, Any] = {}
     views = wrapper.base_views(node)
     on_copies = _OnCopies(rewriter, node, candidates, views) if rewriter.decision.staged else None
     made_of: dict[str, list[Any]] = {}
@@ -48,14 +47,7 @@ def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None
         made = None if view.base is None else _based(rewriter, node, bases, view, moved)
         lying[view.label] = made
         made_of.setdefault(view.name, []).append(on_copies.given(view, made) if on_copies else made)
-    for name in schema_of(op).names:
-        mine = made_of.get(name, [])
-        if f"_{name}_length" in node.kwargs:
-            by_name[name] = None if node.kwargs[f"_{name}_length"] is None else mine
-        elif mine:
-            by_name[name] = mine[0]
-        elif name in node.kwargs:
-            by_name[name] = node.kwargs[name]
+    by_name = _arguments(node, made_of)
     if eager is not None:
         eager = {**eager, **_eager_views(rewriter, node, eager, views)}
     call = rewriter.emitter.mutable_op(node, op, by_name, eager)
@@ -64,9 +56,22 @@ def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None
     first = wrapper.first_result(node)
     # What the operator hands back is the view, also where it worked on a copy that was put back.
     handed = wrapper_results.handed_back(op, {**by_name, **lying})
-    wrapper_results.hand_out(
-        rewriter, node, call, {**handed, **{first + i: base for i, base in enumerate(bases)}}, first
-    )
+    written = {**handed, **{first + i: base for i, base in enumerate(bases)}}
+    wrapper_results.hand_out(rewriter, node, call, written, first)
+
+
+def _arguments(node: Node, made_of: dict[str, list[Any]]) -> dict[str, Any]:
+    """Return the arguments of a wrapper's operator, given the views that it writes."""
+    by_name: dict[str, Any] = {}
+    for name in schema_of(node.args[0]).names:
+        mine = made_of.get(name, [])
+        if f"_{name}_length" in node.kwargs:
+            by_name[name] = None if node.kwargs[f"_{name}_length"] is None else mine
+        elif mine:
+            by_name[name] = mine[0]
+        elif name in node.kwargs:
+            by_name[name] = node.kwargs[name]
+    return by_name
 
 
 class _OnCopies:
@@ -134,13 +139,16 @@ def visit(model: Model, node: Node) -> None:
     op = node.args[0] if node.args else None
     bases: Any = node.kwargs.get("_all_bases")
     if not is_operator(op):
-        return wrapper_results.unsupported(model, node, target_name(op), {"self": bases})
+        wrapper_results.unsupported(model, node, target_name(op), {"self": bases})
+        return
     if out_wrapper.makes_outs(node):
-        return out_wrapper.visit(model, node)
+        out_wrapper.visit(model, node)
+        return
     wrapper_check.check(node)
     fits = wrapper_check.hands_back_operands(node) and wrapper_check.is_taken_apart(node)
     if not fits or wrapper_results.is_set_aside(model, node):
-        return wrapper_results.unsupported(model, node, target_name(op), wrapper.operands(node))
+        wrapper_results.unsupported(model, node, target_name(op), wrapper.operands(node))
+        return
     views = wrapper.base_views(node)
     results = wrapper_results.placed(model, node)
     first = len(results) - len(bases)
@@ -148,20 +156,28 @@ def visit(model: Model, node: Node) -> None:
     for _, _, other in others:
         model.add_read(node, other)
     for i, base in enumerate(bases):
-        place = model.place(base)
-        if place is None:
-            continue
-        mine = [v for v in views if v.base == i]
-        storage, obstacle = wrapper_results.settled(model, base, results[first + i])
-        # Else these bytes are more than what is written, or a copy of some would have other strides.
-        is_exact = is_known(place) and base not in model.addressing.untold
-        if place.storage.relaid and any(v.form == "as_strided" for v in mine):
-            obstacle, is_exact = Reason.LAYOUT, False
-        at = place.region
-        writes = tuple(v.region(at, place.storage.shift) if is_exact else at for v in mine)
-        labels = tuple((target_name(op), v.label) for v in mine) or ((target_name(op), f"base[{i}]"),)
-        written = wrapper.write_only(model.geometry, op, [v.name for v in mine], at, writes)
-        only, hole = written if is_exact else (False, None)
-        settled = (storage, obstacle)
-        add(model, Kind.AUTO_V2, node, i, labels, base, settled, writes, others, hole, only)
-    return None
+        if model.place(base) is not None:
+            mine = [v for v in views if v.base == i]
+            _add_base(model, node, i, mine, results[first + i], others)
+
+
+def _add_base(
+    model: Model, node: Node, i: int, views: list[wrapper.BaseView], result: Value, others: Others
+) -> None:
+    """Add one base, with the views of it that the operator writes."""
+    op: Any = node.args[0]
+    base: Any = node.kwargs["_all_bases"][i]  # type: ignore[index, call-overload]
+    place = model.place(base)
+    assert place is not None
+    storage, obstacle = wrapper_results.settled(model, base, result)
+    # Else these bytes are more than what is written, or a copy of some would have other strides.
+    is_exact = is_known(place) and base not in model.addressing.untold
+    if place.storage.relaid and any(v.form == "as_strided" for v in views):
+        obstacle, is_exact = Reason.LAYOUT, False
+    at, shift = place.region, place.storage.shift
+    writes = tuple(v.region(at, shift) if is_exact else at for v in views)
+    labels = tuple((target_name(op), v.label) for v in views) or ((target_name(op), f"base[{i}]"),)
+    written = wrapper.write_only(model.geometry, op, [v.name for v in views], at, writes)
+    only, hole = written if is_exact else (False, None)
+    settled = storage, obstacle
+    add(model, Kind.AUTO_V2, node, i, labels, base, settled, writes, others, hole, only)
