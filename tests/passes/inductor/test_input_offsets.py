@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.fx import Graph, Node
 
-from pytest_reinplace.passes import _torch, inductor_options, reinplace
+from pytest_reinplace.passes import inductor_options, reinplace
 from pytest_reinplace.passes.inductor.mend import input_offsets
 
 from ..trace import functional, ops
@@ -88,7 +88,7 @@ def test_a_torch_that_cannot_be_asked_is_taken_to_count_right(monkeypatch: pytes
     def refused(*args: object) -> None:
         raise RuntimeError("no such lowering")
 
-    monkeypatch.setattr(_torch, "lowered", refused)
+    monkeypatch.setattr(input_offsets, "lowered_graph", refused)
     input_offsets.counts_from_inputs.cache_clear()
     try:
         assert input_offsets.counts_from_inputs() is False

@@ -10,10 +10,10 @@ from torch._inductor.utils import fresh_inductor_cache
 
 from pytest_reinplace.passes import Report, inductor_options
 from pytest_reinplace.passes.fuzz.builder import GraphBuilder
+from pytest_reinplace.passes.inductor import target
 from pytest_reinplace.passes.inductor.refuse.buffers import Buffer, Buffers
 from pytest_reinplace.passes.inductor.refuse.misordered import hazards
 from pytest_reinplace.passes.inductor.target import INDUCTOR
-from pytest_reinplace.passes.reinplacing.decide import choose
 from pytest_reinplace.passes.reinplacing.facts.decision import Decision
 from pytest_reinplace.passes.reinplacing.facts.options import Options
 from pytest_reinplace.passes.reinplacing.run import analyze_graph
@@ -109,7 +109,7 @@ def test_what_only_the_graph_itself_writes_is_not_refused_for_ever(monkeypatch: 
         assert len(asked) < 100
         return hazards(decision, buffers)
 
-    monkeypatch.setattr(choose, "hazards", counted)
+    monkeypatch.setattr(target, "hazards", counted)
     build = GraphBuilder()
     x, w = build.placeholder(arange(N)), build.placeholder(arange(N))
     shifted = build.call(aten.mul.Tensor, build.call(aten.slice.Tensor, x, 0, 0, 40), 3)

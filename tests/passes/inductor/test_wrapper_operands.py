@@ -122,7 +122,7 @@ def test_the_views_of_a_copied_base_are_found_in_it(
 
 def test_so_is_what_a_triton_kernel_writes() -> None:
     pytest.importorskip("triton")
-    from ..reports.kernels import add_to
+    from ...reports.kernels import add_to
 
     def program(x: torch.Tensor, by: torch.Tensor) -> torch.Tensor:
         add_to(x[1], by[0])

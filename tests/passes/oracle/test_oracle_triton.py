@@ -26,7 +26,7 @@ def device() -> Iterator[str]:
 
 
 def launch(out: Tensor, other: Tensor) -> None:
-    from ..reports.kernels import add_to
+    from ...reports.kernels import add_to
 
     add_to(out, other)
 

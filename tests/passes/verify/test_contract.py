@@ -399,7 +399,7 @@ def test_memory_that_does_not_suffice(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*args: Any, **kwargs: Any) -> Any:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr("pytest_reinplace.passes.verify.equivalence.effects", full)
+    monkeypatch.setattr("pytest_reinplace.passes.verify.contract.effects", full)
     assert refused(plain(), ones()) == "copies of its values do not fit into the memory of the device"
 
 

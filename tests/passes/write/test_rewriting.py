@@ -11,7 +11,7 @@ from torch.fx import GraphModule
 from pytest_reinplace.passes import GraphError, RewriteError, analyze, reinplace
 from pytest_reinplace.passes.graph.emit import Emitter
 from pytest_reinplace.passes.reinplacing import rewrite
-from pytest_reinplace.passes.reinplacing.kinds import functional_write, index_put, wrapped_v2
+from pytest_reinplace.passes.reinplacing.kinds import functional_write, view_scatter, wrapper_results
 from pytest_reinplace.passes.reinplacing.write.rewriter import Rewriter
 from pytest_reinplace.passes.strategies import random_graph
 from pytest_reinplace.passes.verify import assert_equivalent
@@ -131,8 +131,8 @@ STEPS = [
     *((Emitter, name) for name in ("call", "clone", "empty", "moved", "value", "base_view", "mutable_op")),
     *((Rewriter, name) for name in ("replace", "cloned")),
     *((rewrite._Walk, name) for name in ("_refresh", "_copy_operand", "_returned")),
-    (index_put, "_write_view"),
-    *((wrapped_v2, name) for name in ("_results", "_project")),
+    (view_scatter, "_write_view"),
+    *((wrapper_results, name) for name in ("hand_out", "_project")),
     *((functional_write, name) for name in ("rewrite", "_call")),
     (rewrite, "_check"),
 ]
