@@ -1,34 +1,85 @@
-"""What a node is a view of, and who uses it through views."""
+"""What a value of an FX graph is a view of, who uses it through views, and what a call writes.
+
+Any graph will do, functional or not. What a call writes and returns is another name of its operand here, as a
+view of all of it would be. Each question costs as many steps as there are views to go through; who asks for
+every node of a graph asks for all bases at once, which is one walk.
+
+Of what runs subgraphs nothing is known here: see ``summary.py``.
+"""
 
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterator
+from typing import Any
 
 import torch
-from torch.fx import Node
+from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 
+from .. import _torch
 from ..memory.region import Size, as_size
-from ..ops.schema import is_operator, schema_of
+from ..ops.declarations import declaration_of
+from ..ops.schema import LISTS, argument, is_operator, schema_of
+
+
+def viewed(node: Node) -> Node | None:
+    """Return the operand that a node is a view of, ``None`` where it is no view.
+
+    One of several views, as ``split`` makes them, is a view of the call that makes them.
+    """
+    if node.op != "call_function":
+        return None
+    if node.target is operator.getitem:
+        source = node.args[0]
+        return source if isinstance(source, Node) and is_view(source) else None
+    if not is_operator(node.target) or not schema_of(node.target).view:
+        return None
+    return next(_nodes(argument(node, str(schema_of(node.target).returns[0]))), None)
 
 
 def is_view(node: Node) -> bool:
-    """Return whether a node is a view, or one of several, of its first operand."""
-    if node.op != "call_function" or not node.all_input_nodes:
-        return False
+    """Return whether a node is a view of an operand, or one or all of several views."""
+    return viewed(node) is not None
+
+
+def alias_of(node: Node) -> Node | None:
+    """Return the operand whose bytes a node names: what it is a view of, or what it writes and returns."""
+    source, result = viewed(node), 0
+    if source is not None or node.op != "call_function":
+        return source
+    call: Any = node
     if node.target is operator.getitem:
-        return is_view(node.all_input_nodes[0])
-    return is_operator(node.target) and schema_of(node.target).view
+        call, result = node.args  # type: ignore[assignment]
+    if not isinstance(call, Node) or not is_operator(call.target) or not schema_of(call.target).mutable:
+        return None
+    returns = schema_of(call.target).returns
+    if (len(returns) > 1) is (call is node) or not isinstance(result, int) or result >= len(returns):
+        return None
+    name = returns[result]
+    return next(_nodes(argument(call, name)), None) if name is not None else None
 
 
-def users_through_views(node: Node) -> list[Node]:
-    """Return what uses a node, through views."""
-    found, pending = list[Node](), list(node.users)
-    while pending:
-        user = pending.pop()
-        found.append(user)
-        if is_view(user):
-            pending.extend(user.users)
+def chain(node: Node) -> Iterator[Node]:
+    """Yield a node, what it is a view of, and so on to what is no view."""
+    current: Node | None = node
+    while current is not None:
+        yield current
+        current = alias_of(current)
+
+
+def base_of(node: Node) -> Node:
+    """Return the value whose bytes a node names; itself where these are its own."""
+    *_, base = chain(node)
+    return base
+
+
+def bases(graph: Graph) -> dict[Node, Node]:
+    """Return the base of every node of a graph."""
+    found: dict[Node, Node] = {}
+    for node in graph.nodes:
+        source = alias_of(node)
+        found[node] = node if source is None else found[source]
     return found
 
 
@@ -38,11 +89,38 @@ def begin_of(node: Node) -> Size:
     return as_size(val.storage_offset()) if isinstance(val, torch.Tensor) else 0
 
 
-def base_of(node: Node) -> Node:
-    """Return what a value is a view of."""
-    while is_view(node):
-        node = node.all_input_nodes[0]
-    return node
+def uses(node: Node) -> Iterator[tuple[Node, Node]]:
+    """Yield what uses a value, through views, each with the name of it that it uses; views are users, too."""
+    pending = [node]
+    while pending:
+        value = pending.pop()
+        for user in value.users:
+            yield user, value
+            if alias_of(user) is value:
+                pending.append(user)
+
+
+def written(node: Node) -> list[Node]:
+    """Return what a call writes, once for each argument that it writes it through.
+
+    A kernel of Triton's may write whatever it is given.
+    """
+    if node.op != "call_function":
+        return []
+    if node.target is _torch.hop("triton_kernel_wrapper_mutation"):
+        return list(_nodes(node.kwargs["kwargs"]))
+    if not is_operator(node.target):
+        return []
+    declared = declaration_of(node.target)
+    names = dict.fromkeys((*schema_of(node.target).mutable, *map(str, declared.writes if declared else ())))
+    return [n for name in names for n in _nodes(argument(node, name))]
+
+
+def _nodes(value: Any) -> Iterator[Node]:
+    """Yield the nodes of an argument: a value, or several in a list."""
+    if isinstance(value, dict):
+        value = tuple(value.values())
+    yield from (v for v in (value if isinstance(value, LISTS) else (value,)) if isinstance(v, Node))
 
 
 def leaves(node: Node) -> list[Node]:

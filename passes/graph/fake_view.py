@@ -41,7 +41,7 @@ class FakeViews:
             args: the fake value of its first operand, and its other arguments; these may be nodes.
             known: the value that it had so far, returned again where it is right.
         """
-        layout_of = _LAYOUTS.get(id(target))
+        layout_of = _layout_of(target)
         if layout_of is None or not args or not self.is_plain(args[0]):
             return None
         base: torch.Tensor = args[0]
@@ -103,6 +103,15 @@ def _are_ints(*values: Any) -> bool:
     return _INT.issuperset(map(type, values))
 
 
+def _layout_of(target: Any) -> Callable[..., Layout | None] | None:
+    """Return what tells the layout of a view, ``None`` where torch has to be asked."""
+    if target is aten.slice.Tensor:
+        return _slice
+    if target is aten.select.int:
+        return _select
+    return _as_strided if target is aten.as_strided.default else None
+
+
 def _slice(
     base: torch.Tensor, dim: Any = 0, start: Any = None, end: Any = None, step: Any = 1
 ) -> Layout | None:
@@ -134,14 +143,6 @@ def _as_strided(base: torch.Tensor, size: Any, stride: Any, offset: Any = None) 
     if len(size) != len(stride) or not _are_ints(*size, *stride, offset):
         return None
     return tuple(size), tuple(stride), offset
-
-
-# By the identity of the operator: to hash one takes torch a microsecond.
-_LAYOUTS: dict[int, Callable[..., Layout | None]] = {
-    id(aten.slice.Tensor): _slice,
-    id(aten.select.int): _select,
-    id(aten.as_strided.default): _as_strided,
-}
 
 
 class Fakes:

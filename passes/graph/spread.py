@@ -1,4 +1,4 @@
-"""What is known of a value where it is made, and of all that comes to be of it: in subgraphs, and after them.
+"""What is known of some values, spread over a graph and all that it calls, forward or backward.
 
 A subgraph is planned by itself, once for all of its calls, and on a copy of its graph. What its operands are
 like beyond what their fake tensors say is found out before, for a graph and all that it calls.
@@ -6,45 +6,120 @@ like beyond what their fake tensors say is found out before, for a graph and all
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from torch.fx import Graph, GraphModule, Node
+import torch
+from torch.fx import Graph, Node
 
+from .. import _torch
 from ..ops import higher_order
+from ..ops.beginning import goes_by_beginning
+from . import attribute
 
-Names = dict[GraphModule | None, frozenset[str]]  # of nodes, by the module of a graph; ``None`` has none
 
-
-def spread(graphs: Iterable[Graph], is_like: Callable[[Node, set[Node]], bool]) -> Names:
-    """Return the names of the nodes that are like some.
+def spread(start: Mapping[Node, int], step: Callable[[Node], Iterable[Node]]) -> dict[Node, int]:
+    """Return the largest number that reaches each node.
 
     Args:
-        graphs: a graph and all those that it calls.
-        is_like: whether a node, which calls no subgraph, is to be found where others were. What is given to a
-            subgraph is like what it is given, and a call like what its subgraphs return.
+        start: the numbers of some nodes.
+        step: where what is known of a node goes on to: to those that use it, or to what it is made of.
     """
-    graphs, found, known = list(graphs), set[Node](), -1
-    while known != len(found):  # a loop hands on to its next iteration what it made in this one
-        known = len(found)
-        for node in (node for graph in graphs for node in graph.nodes if node.op == "call_function"):
-            call = higher_order.call_of(node)
-            if call is not None:
-                _cross(call, found)
-            elif node not in found and is_like(node, found):
-                found.add(node)
-    return {g.owning_module: frozenset(n.name for n in g.nodes if n in found) for g in graphs}
+    found: dict[Node, int] = {}
+    pending = sorted(start, key=start.__getitem__)  # the largest last, and taken first: each node once
+    while pending:
+        first = pending.pop()
+        reached = [first]
+        while reached:
+            node = reached.pop()
+            if node not in found:
+                found[node] = start[first]
+                reached.extend(step(node))
+    return found
 
 
-def _cross(call: higher_order.Call, found: set[Node]) -> None:
-    """Add what a call's subgraphs are given, what they carry to the next iteration, and what they return."""
-    for body in (*call.bodies, *call.tests):
+def graphs(root: Graph) -> Iterator[Graph]:
+    """Yield a graph and those that it calls, each once."""
+    pending, seen = [root], set[int]()
+    while pending:
+        one = pending.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield one
+        modules = (higher_order.subgraph(one, node) for node in one.find_nodes(op="get_attr"))
+        pending.extend(module.graph for module in modules if module is not None)
+
+
+def held_inside(root: Graph) -> frozenset[int | None]:
+    """Return the storages of tensors that called subgraphs take from modules of their own."""
+    _, *called = graphs(root)
+    taken = (attribute.value(node) for one in called for node in one.find_nodes(op="get_attr", sort=False))
+    keys = {_torch.storage_key(value) for value in taken if isinstance(value, torch.Tensor)}
+    return frozenset(keys - {None})
+
+
+def names_offsets(root: Graph) -> bool:
+    """Return whether a graph, or one that it calls, goes by where a value begins in its storage."""
+    return any(goes_by_beginning(node) for graph in graphs(root) for node in graph.nodes)
+
+
+class Flow:
+    """How values pass from operands to results, in a graph and in those that it calls."""
+
+    def __init__(self, root: Graph) -> None:
+        self.graphs: tuple[Graph, ...] = tuple(graphs(root))
+        self.sliced: list[Node] = []  # the placeholders that are given one slice after the other
+        self._calls: set[Node] = set()
+        self._across: dict[Node, list[Node]] = defaultdict(list)
+        self._stacked: dict[Node, list[Node]] = defaultdict(list)
+        for call in (call for graph in self.graphs for call in higher_order.calls(graph)):
+            self._calls.add(call.node)
+            for body in call.tests:
+                self._give(call, body)
+            for body in call.bodies:
+                self._return(call, body, self._give(call, body))
+
+    def forward(
+        self, start: Iterable[Node], keeps: Callable[[Node, Node], bool], *, stacked: bool = True
+    ) -> set[Node]:
+        """Return the nodes that are like some from the beginning, and those that come to be.
+
+        Args:
+            start: the former.
+            keeps: whether a node, which calls no subgraph, is so if this operand is. What a subgraph is given
+                is like what it is given, and a call like what its subgraphs return.
+            stacked: whether what is stacked of many such values is, too.
+        """
+
+        def step(node: Node) -> Iterator[Node]:
+            users = (user for user in node.users if user.op == "call_function" and user not in self._calls)
+            yield from (user for user in users if keeps(user, node))
+            yield from self._across.get(node, ())
+            yield from self._stacked.get(node, ()) if stacked else ()
+
+        return set(spread(dict.fromkeys(start, 1), step))
+
+    def _give(self, call: higher_order.Call, body: higher_order.Body) -> list[Node]:
+        """Note what a subgraph is given; returns its placeholders."""
         placeholders = body.module.graph.find_nodes(op="placeholder")
-        given = zip(placeholders, map(call.value, body.operands), strict=True)
-        found.update(placeholder for placeholder, value in given if value in found)
-    for body in call.bodies:
-        placeholders = body.module.graph.find_nodes(op="placeholder")
-        returned = [
-            i for i, value in enumerate(higher_order.outputs(body.module.graph) or ()) if value in found
-        ]
-        found.update(placeholders[i] for i in returned if i < call.carried)
-        found.update([call.node] if returned else ())
+        for i, (placeholder, slot) in enumerate(zip(placeholders, body.operands, strict=True)):
+            value = call.value(slot)
+            if isinstance(value, Node):
+                self._across[value].append(placeholder)
+            if i in body.sliced:
+                self.sliced.append(placeholder)
+        return list(placeholders)
+
+    def _return(self, call: higher_order.Call, body: higher_order.Body, placeholders: list[Node]) -> None:
+        """Note what a subgraph returns, and what is carried to the next iteration."""
+        graph = body.module.graph
+        values = higher_order.outputs(graph)
+        if values is None:  # nested: such a subgraph stays functional, so which one it is does not matter
+            values = [n for end in graph.find_nodes(op="output") for n in end.all_input_nodes]
+        for i, value in enumerate(values):
+            if not isinstance(value, Node):
+                continue
+            (self._stacked if call.is_stacked(i) else self._across)[value].append(call.node)
+            if i < min(call.carried, len(placeholders)):
+                self._across[value].append(placeholders[i])

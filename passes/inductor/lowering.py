@@ -1,63 +1,149 @@
-"""What Inductor computes by itself, stores by itself, or calls a kernel for."""
+"""What Inductor makes of a node: a kernel that it calls, code of its own, or nothing that is in memory.
+
+The questions are alike and not the same. From the widest to the narrowest:
+
+======================  ==========================================================================
+``has_code``            an operator is lowered, and not to a call of its kernel
+``may_be_fused``        a value may be computed in the loop that stores another one; a store may be
+                        fused with a product of matrices whose result it takes, so that counts, too
+``is_computed``         Inductor's own code computes it: no product, whose loops take in no other store
+``is_put_off``          it may be computed where it is used, and so later than its place in the graph
+``is_in_a_kernel``      it may share a kernel with an element of a list
+``is_pointwise``        each element is computed where it is used, of few elements
+``is_of_nothing``       it may be computed of nothing that is in memory
+``is_constant``         it is made of numbers alone
+======================  ==========================================================================
+
+Inductor unrolls a reduction of few elements, and computes the sum of seven where it is used, as if it were
+elementwise (``config.unroll_reductions_threshold``). A longer one is a loop, and its results are in memory
+(``is_loop``). What else has fewer elements than its operands, a part that is gathered, padded away, pooled or
+interpolated, it computes where it is used whatever the sizes are.
+"""
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import torch
 from torch.fx import Node
 
 from .. import _torch
+from ..graph.alias import is_view, viewed
 from ..ops import lists
+from ..ops.computed import has_code, has_code_of
 from ..ops.in_place_form import in_place_form
-from ..ops.schema import is_operator, schema_of
+from ..ops.schema import has_tensor, is_operator, schema_of, tensors
 from ..reinplacing.facts.candidate import Candidate, Kind
 
 _MANY = 64  # where Inductor unrolls no more than it does by default
-
-
-# Inductor has lowerings of these that call a kernel, or fill in a template, which no store is fused with that
-# does not take its result.
-KERNELS = frozenset(
-    f"aten::{name}" for name in ("mm", "bmm", "addmm", "baddbmm", "convolution", "_int_mm", "_scaled_mm")
-)
-
-
-# Inductor writes the tensor of chances into its program as if it were a number (torch 2.11 to 2.15).
-_MISLOWERED = frozenset({"aten::bernoulli_.Tensor"})
-
-
-def is_loop(node: Node) -> bool:
-    """Return whether an operator is a reduction of so many elements into each one that it is not unrolled."""
-    if torch.Tag.reduction not in node.target.tags:  # type: ignore[union-attr]
-        return False
-    value: Any = node.meta.get("val")
-    results = [v.numel() for v in _tensors(value if isinstance(value, list | tuple) else [value])]
-    operands = [v.numel() for v in _tensors(n.meta.get("val") for n in node.all_input_nodes)]
-    if not results or not operands or not all(isinstance(n, int) for n in (*results, *operands)):
-        return False
-    unrolled = int(_torch.inductor_setting("unroll_reductions_threshold") or 0)
-    return max(operands) >= max(_MANY, unrolled) * max(results)
-
-
-def _tensors(values: Any) -> list[torch.Tensor]:
-    return [value for value in values if isinstance(value, torch.Tensor)]
 
 
 def is_computed(node: Node) -> bool:
     """Return whether Inductor computes a node by itself, and calls no kernel."""
     if lists.maker(node) is not None:
         return True
-    if node.op != "call_function" or not is_operator(node.target):
-        return False
-    if schema_of(node.target).name in KERNELS:
-        return False
-    return _torch.is_lowered(node.target) and not _torch.is_fallback(node.target)
+    return has_code_of(node) and not schema_of(node.target).calls_kernel
 
 
-def is_mislowered(form: Any) -> bool:
-    """Return whether Inductor cannot compile an in-place form although it has a lowering."""
-    return form.name() in _MISLOWERED
+def may_be_fused(node: Node) -> bool:
+    """Return whether a value may be computed while another one is stored, for all that is known of it.
+
+    A kernel of its own, and a loop that makes one number of many, are over before the store begins. A view
+    is gone through. What is no operator of torch's, a collective or one of a user's, is a kernel.
+    """
+    if lists.maker(node) is not None:
+        return True
+    if node.op != "call_function" or not is_operator(node.target) or _is_total(node):
+        return False
+    schema = schema_of(node.target)
+    return schema.name.startswith(("aten::", "prims::")) and (schema.view or has_code(node.target))
+
+
+def is_put_off(node: Node, stored: dict[Node, bool]) -> bool:
+    """Return whether Inductor may put off computing a value; notes in ``stored`` which lists it may not.
+
+    A product counts: of matrices with one row or column it is computed as a sum of products may be. Complex
+    values have kernels, and loops end in memory.
+    """
+    val: Any = node.meta.get("val")
+    if not isinstance(val, torch.Tensor):
+        return False
+    made_by = lists.maker(node)
+    if made_by is not None:
+        if made_by not in stored:  # asked once for all elements of a list
+            stored[made_by] = is_list_stored(made_by)
+        return not stored[made_by]
+    call = call_of(node)
+    if val.is_complex() or not has_code_of(call) or schema_of(call.target).mutable:
+        return False
+    return not is_loop(call)
+
+
+def is_list_stored(node: Node) -> bool:
+    """Return whether a kernel for lists, which only GPUs have, stores the elements of a list."""
+    values = [element.meta.get("val") for element in node.users]
+    found = [value for value in values if isinstance(value, torch.Tensor)]
+    return bool(found) and all(map(lists.has_blocks, found)) and not lists.is_unstored(node)
+
+
+def is_in_a_kernel(node: Node) -> bool:
+    """Return whether a node is no view, and may share a kernel with an element of a list.
+
+    A loop never does. Elements come with their list, and one of several results with their operator.
+    """
+    if node.target is operator.getitem or is_view(node):
+        return False
+    return is_computed(node) and has_tensor(node.meta.get("val")) and not is_loop(node)
+
+
+def is_of_nothing(node: Node, known: dict[Node, bool]) -> bool:
+    """Return whether Inductor computes a value, and may do so of nothing that is in memory.
+
+    Args:
+        node: the value.
+        known: the same of all nodes before.
+    """
+    source = viewed(node) or call_of(node)
+    if source is not node:
+        return known[source]
+    if not has_code_of(node) or schema_of(node.target).mutable:
+        return False
+    return all(known[n] for n in node.all_input_nodes if isinstance(n.meta.get("val"), torch.Tensor))
+
+
+def is_constant(node: Node) -> bool:
+    """Return whether a value is made of numbers, which Inductor knows when it compiles."""
+    if node.op != "call_function" or node.all_input_nodes or not is_operator(node.target):
+        return False
+    return schema_of(node.target).is_constant
+
+
+def call_of(node: Node) -> Node:
+    """Return the call that computes a node: one of several results is a node of its own."""
+    return node.all_input_nodes[0] if node.target is operator.getitem else node
+
+
+def is_loop(node: Node) -> bool:
+    """Return whether an operator is a reduction of so many elements into each one that it is not unrolled."""
+    if torch.Tag.reduction not in node.target.tags:  # type: ignore[union-attr]
+        return False
+    results = [v.numel() for v in tensors(node.meta.get("val"))]
+    operands = [v.numel() for n in node.all_input_nodes for v in tensors(n.meta.get("val"))]
+    if not results or not operands or not all(isinstance(n, int) for n in (*results, *operands)):
+        return False
+    unrolled = int(_torch.inductor_setting("unroll_reductions_threshold") or 0)
+    return max(operands) >= max(_MANY, unrolled) * max(results)
+
+
+def _is_total(node: Node) -> bool:
+    """Return whether a node reduces many elements to one: a loop that has read all before any is stored.
+
+    Of several, each is stored where the loop goes on.
+    """
+    result: Any = node.meta.get("val")
+    results = result if isinstance(result, list | tuple) else [result]
+    return all(isinstance(r, torch.Tensor) and r.numel() == 1 for r in results) and is_loop(node)
 
 
 def is_stored_by_inductor(candidate: Candidate) -> bool:

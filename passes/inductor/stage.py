@@ -15,13 +15,12 @@ import pathlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch.fx import Graph
 
 from .. import _torch
 from ..errors import ReinplaceError
 from ..ops import declarations
-from ..ops.schema import is_operator, schema_of
+from ..ops.schema import is_operator, schema_of, traits_of
 from ..reinplacing.facts.options import Options, Ordering, Policy
 from ..reinplacing.run import parted_lists, reinplace_graph
 from ..report import Report
@@ -40,8 +39,6 @@ log: logging.Logger = logging.getLogger(__name__)
 Observer = Callable[[Report, Graph], None]
 _observers: contextvars.ContextVar[tuple[Observer, ...]] = contextvars.ContextVar("observers", default=())
 _PASSES = pathlib.Path(__file__).parents[1]
-
-_EMPTY = (torch.ops.aten.empty.memory_format, torch.ops.aten.empty_strided.default)
 
 
 if TYPE_CHECKING:
@@ -149,7 +146,7 @@ def delay_buffers(graph: Graph) -> None:
     """
     order = {node: i for i, node in enumerate(graph.nodes)}
     for node in reversed(order):
-        if node.target in _EMPTY and node.users:
+        if traits_of(node.target).is_unfilled and node.users:
             min(node.users, key=order.__getitem__).prepend(node)
 
 

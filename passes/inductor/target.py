@@ -6,13 +6,13 @@ from typing import Any
 
 from torch.fx import Node
 
-from ..ops.schema import is_lowered_view
+from ..ops.schema import is_lowered_view, schema_of
 from ..reason import Reason
 from ..reinplacing.facts.candidate import Candidate
 from ..reinplacing.facts.decision import Decision
 from ..reinplacing.facts.refusal import Refusal
 from ..reinplacing.facts.target import Target
-from .lowering import is_mislowered, is_stored_by_inductor
+from .lowering import is_stored_by_inductor
 from .refuse.buffers import Buffers
 from .refuse.misordered import hazards
 from .refuse.writes import lost_by_exchange
@@ -35,7 +35,7 @@ class InductorTarget(Target):
 
     def runs_form(self, form: Any) -> bool:
         """Return whether an in-place form is lowered to what the functional one computes."""
-        return not is_mislowered(form)
+        return not schema_of(form).is_mislowered
 
     def refusal(self, decision: Decision, candidate: Candidate) -> Refusal | None:
         """Return why a candidate's write would be lost or would store converted values."""

@@ -226,11 +226,6 @@ class Geometry:
         return False
 
 
-def is_multiple(nbytes: Size, item: int) -> bool:
-    """Return whether a tensor may move by so many bytes where moves by whole items are asked for, or none."""
-    return item <= 1 or (isinstance(nbytes, int) and nbytes % item == 0)
-
-
 def may_be_padded(value: torch.Tensor) -> bool:
     """Return whether a clone of a tensor can start anywhere in its storage: all of it is static and apart."""
     numbers = (*value.size(), *value.stride(), value.storage_offset())

@@ -109,6 +109,11 @@ def as_size(value: Any) -> Size:
     return int(expr) if getattr(expr, "is_Integer", False) else expr
 
 
+def is_multiple(nbytes: Size, item: int) -> bool:
+    """Return whether a tensor may move by so many bytes where moves by whole items are asked for, or none."""
+    return item <= 1 or (isinstance(nbytes, int) and nbytes % item == 0)
+
+
 class Axes:
     """A region as sorted axes ``(count, stride)`` in bytes: outer first, contiguous ones merged."""
 

@@ -18,29 +18,6 @@ from .schema import OpSchema, schema_of
 _NAMESPACES = ("aten", "_c10d_functional")
 
 
-# Functional operators that hand on what they do not overwrite: functional, they copy their first operand.
-# The others compute each element anew; functional, they copy nothing and need fresh memory.
-_COPYING = ("aten::index_", "aten::scatter", "aten::masked_", "aten::put", "aten::tri", "_c10d_functional::")
-
-
-# No schema tells that the old elements play no part: they are only overwritten.
-_IGNORING = frozenset(
-    f"aten::{name}"
-    for name in (
-        *("fill.Scalar", "fill.Tensor", "zero.default", "uniform.default", "normal.default", "bernoulli.p"),
-        *("normal_functional.default", "random.default", "random.from", "random.to", "exponential.default"),
-        *("geometric.default", "cauchy.default", "log_normal.default"),
-    )
-)
-
-
-# Functional operators whose in-place form has another name, or another overload.
-_RENAMED = {
-    "aten::normal_functional.default": ("normal_", "default"),
-    "aten::bernoulli.p": ("bernoulli_", "float"),
-}
-
-
 @functools.cache
 def in_place_form(op: Any) -> Any:
     """Return the in-place overload of a functional operator that is worth using, or ``None``."""
@@ -48,7 +25,7 @@ def in_place_form(op: Any) -> Any:
     namespace, _, name = schema.name.partition("::")
     if namespace not in _NAMESPACES or schema.mutable or len(schema.returns) != 1 or schema.view:
         return None
-    written, overload = _RENAMED.get(f"{schema.name}.{op._overloadname}", (f"{name}_", op._overloadname))
+    written, overload = schema.in_place or (f"{name}_", op._overloadname)
     packet = getattr(getattr(torch.ops, namespace), written, None)
     if packet is None or overload not in packet.overloads():
         return None
@@ -74,9 +51,5 @@ def _is_kernel(op: Any, form: Any) -> bool:
 
 def copies_operand(op: Any) -> bool:
     """Return whether the functional form copies its first operand, beside what it computes."""
-    return schema_of(op).name.startswith(_COPYING)
-
-
-def ignores_operand(op: Any) -> bool:
-    """Return whether an operator takes nothing but shape and strides of its first operand."""
-    return f"{schema_of(op).name}.{op._overloadname}" in _IGNORING
+    schema = schema_of(op)
+    return schema.copies_first or schema.name.startswith("_c10d_functional::")

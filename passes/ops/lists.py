@@ -44,13 +44,6 @@ def parts(made_by: Node, index: int) -> Iterator[Node]:
             yield mine
 
 
-def is_stored(node: Node) -> bool:
-    """Return whether a kernel for lists, which only GPUs have, stores the elements of a list."""
-    values = [element.meta.get("val") for element in node.users]
-    tensors = [value for value in values if isinstance(value, torch.Tensor)]
-    return bool(tensors) and all(map(has_blocks, tensors)) and not is_unstored(node)
-
-
 def has_blocks(value: torch.Tensor) -> bool:
     """Return whether an element like this is computed in blocks of a kernel for its list."""
     if not value.is_cuda:

@@ -18,69 +18,13 @@ from torch.fx.node import map_arg
 
 from .schema import arguments, is_operator, schema_of, tensors
 
-# What their results' layout is, whatever their fake tensors say of an operand that is not contiguous.
-MISTOLD = {"aten::index_fill": torch.preserve_format, "aten::roll": torch.contiguous_format}
-
-
-# Collectives whose kernels make every result contiguous. Inductor calls them on copies of its own making.
-CONTIGUOUS = frozenset({"_c10d_functional::all_reduce_coalesced", "_c10d_functional::broadcast"})
-
-
-# Operators, or overloads, that torch's iterator over elements lays out, as it does a sum of their operands;
-# their meta functions do not.
-ITERATED = frozenset(
-    {
-        *("aten::angle", "aten::complex", "aten::copysign", "aten::div.Scalar_mode", "aten::div.Tensor_mode"),
-        *("aten::divide.Scalar_mode", "aten::divide.Tensor_mode", "aten::floor_divide"),
-        *("aten::hardsigmoid_backward", "aten::hardswish_backward", "aten::heaviside", "aten::logaddexp"),
-        *("aten::logaddexp2", "aten::logical_and", "aten::logical_or", "aten::logical_xor"),
-        *("aten::logit_backward", "aten::polar", "aten::special_xlog1py", "aten::special_xlogy"),
-        "aten::xlogy",
-    }
-)
-
-
-# Operators, or overloads, whose results are laid out by no rule that holds for all operands, or by one that
-# only their kernels follow: they are told where all operands are contiguous.
-UNTOLD = frozenset(
-    {
-        *CONTIGUOUS,
-        *ITERATED,
-        *("aten::_fft_c2c", "aten::_fft_c2r", "aten::_fft_r2c", "aten::_foreach_pow"),
-        *("aten::_log_softmax_backward_data", "aten::_standard_gamma"),
-        *("aten::_weight_norm_interface", "aten::binary_cross_entropy"),
-        *("aten::binary_cross_entropy_backward", "aten::channel_shuffle", "aten::fft_fft2"),
-        *("aten::fft_fftn", "aten::fft_ifft2", "aten::fft_ifftn", "aten::isin", "aten::ldexp"),
-        *("aten::log_sigmoid", "aten::log_sigmoid_forward", "aten::native_batch_norm"),
-        *("aten::native_dropout_backward", "aten::normal", "aten::poisson", "aten::resize_as"),
-        *("aten::rrelu", "aten::uniform", "aten::zero"),
-        *("aten::_native_batch_norm_legit", "aten::batch_norm_backward", "aten::glu_backward"),
-        *("aten::hardtanh_backward", "aten::huber_loss_backward", "aten::max_unpool2d"),
-        *("aten::max_unpool3d", "aten::mse_loss_backward", "aten::native_batch_norm_backward"),
-        *("aten::native_group_norm_backward", "aten::native_layer_norm_backward"),
-        *("aten::nll_loss2d_forward", "aten::pow.Scalar", "aten::reflection_pad2d_backward"),
-        *("aten::reflection_pad3d", "aten::reflection_pad3d_backward"),
-        *("aten::replication_pad2d", "aten::replication_pad2d_backward", "aten::replication_pad3d"),
-        *("aten::replication_pad3d_backward", "aten::smooth_l1_loss_backward"),
-    }
-)
-
-
-# These are told but for operands with a dimension of one.
-UNTOLD_OF_ONE = frozenset({"aten::index", "aten::_unsafe_index"})
-
-
-def is_untold(op: Any) -> bool:
-    """Return whether fake tensors may lie about what it makes of operands that are not contiguous."""
-    return schema_of(op).name in UNTOLD or op.name() in UNTOLD
-
 
 def may_be_mistold(target: Any) -> bool:
     """Return whether a call's results may have other strides than its fake tensors say."""
     if not is_operator(target):
         return False
     schema = schema_of(target)
-    return is_untold(target) or schema.name in MISTOLD or schema.hides_alias
+    return schema.untold or schema.laid_out is not None or schema.hides_alias
 
 
 def has_rule(target: Any) -> bool:
@@ -88,11 +32,7 @@ def has_rule(target: Any) -> bool:
     if not is_operator(target):
         return False
     schema = schema_of(target)
-    return schema.name in MISTOLD or schema.hides_alias or schema.name in CONTIGUOUS or _is_iterated(target)
-
-
-def _is_iterated(op: Any) -> bool:
-    return schema_of(op).name in ITERATED or op.name() in ITERATED
+    return schema.iterated or schema.laid_out is not None or schema.hides_alias
 
 
 def is_mistold(node: Node, operand: torch.Tensor | None = None) -> bool:
@@ -105,9 +45,9 @@ def is_mistold(node: Node, operand: torch.Tensor | None = None) -> bool:
     if node.op != "call_function" or not is_operator(node.target):
         return False
     schema, ruled = schema_of(node.target), has_rule(node.target)
-    if not ruled and not is_untold(node.target):
+    if not ruled and not schema.untold:
         return False
-    if is_untold(node.target) and _is_plain(node):
+    if schema.untold and _is_plain(node):
         return False
     args = [map_arg(value, lambda n: n.meta.get("val")) for _, value in arguments(node)]
     args = args if operand is None else [operand, *args[1:]]
@@ -140,17 +80,16 @@ def made(op: Any, args: Sequence[Any]) -> list[tuple[int, ...]] | None:
     Returns:
         The strides of each result, ``None`` where the rule does not tell them.
     """
-    name, values = schema_of(op).name, list(tensors(args))
+    schema, values = schema_of(op), list(tensors(args))
     if not all(map(_is_static, values)) or not values:
         return None  # to ask others for their strides adds a guard
-    if _is_iterated(op):
+    if schema.iterated:
         strides = _iterated(values)
         return None if strides is None else [strides]
     firsts = list(tensors(args[0]))
-    memory_format = MISTOLD.get(name, torch.contiguous_format)
-    if name == "aten::roll" and any(map(_may_be_channels_last, firsts)):
+    if schema.name == "aten::roll" and any(map(_may_be_channels_last, firsts)):
         return None  # a cat of parts, which may be so as well
-    return [like.clone(memory_format=memory_format).stride() for like in map(_meta, firsts)]
+    return [like.clone(memory_format=schema.laid_out).stride() for like in map(_meta, firsts)]
 
 
 def _may_be_channels_last(value: torch.Tensor) -> bool:

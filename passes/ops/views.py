@@ -10,34 +10,10 @@ from torch.fx import Node
 
 from .. import _torch
 from ..memory.region import as_size
-from .schema import argument, schema_of
+from .schema import argument, traits_of
+from .traits import overloads
 
-REGROUPING = frozenset({"aten::view", "aten::reshape", "aten::_unsafe_view", "aten::flatten"})
-INDEX_PUT = frozenset({"aten::index_put", "aten::_unsafe_index_put"})
-
-
-VIEWS = {
-    "aten::slice_scatter": torch.ops.aten.slice.Tensor,
-    "aten::select_scatter": torch.ops.aten.select.int,
-    "aten::diagonal_scatter": torch.ops.aten.diagonal.default,
-    "aten::as_strided_scatter": torch.ops.aten.as_strided.default,
-}
-
-
-# Inductor computes these element by element; the others it lowers to a copy of the operand and a store.
-COMPUTED = frozenset({"aten::slice_scatter", "aten::select_scatter"})
-
-
-_ABSOLUTE = (
-    torch.ops.aten.as_strided.default,
-    torch.ops.prims.as_strided.default,
-    torch.ops.aten.as_strided_scatter.default,
-)
-
-
-def view_of(node: Node) -> Any:
-    """Return the view operator that a scatter writes through."""
-    return VIEWS[schema_of(node.target).name]
+_ABSOLUTE = overloads(lambda traits: traits.names_offset)
 
 
 def is_expanded(value: torch.Tensor) -> bool:
@@ -58,7 +34,7 @@ def is_absolute(node: Node) -> bool:
     target = node.target
     if target is _torch.hop("auto_functionalized_v2"):
         return _names_offset(tuple(node.kwargs))
-    return target in _ABSOLUTE and argument(node, "storage_offset") is not None
+    return traits_of(target).names_offset and argument(node, "storage_offset") is not None
 
 
 @functools.lru_cache(maxsize=1024)

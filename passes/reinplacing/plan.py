@@ -12,6 +12,7 @@ import dataclasses
 
 from torch.fx import Graph, GraphModule, Node
 
+from ..graph.layouts import known
 from ..graph.summary import Summaries
 from ..ops import higher_order
 from ..report import Outcome, Report
@@ -20,8 +21,6 @@ from .describe import describe
 from .facts.calls import Calls
 from .facts.decision import Decision
 from .facts.options import Options
-from .layout import doubtful
-from .layout.doubtful import doubtful_strides
 from .rewrite import apply
 
 
@@ -106,10 +105,7 @@ def alone(graph: Graph, options: Options) -> Plan:
         GraphError: it is no functional graph.
     """
     summaries = Summaries(lowered=options.target.drops_identities)
-    is_hidden = doubtful.are_hidden(graph, lowered=options.target.makes_as_told)
-    if options.target.makes_as_told:
-        return Plan(decided(graph, Calls(summaries, hidden=is_hidden), options), {})
-    calls = Calls(summaries, hidden=is_hidden, strides=doubtful_strides(graph))
+    calls = Calls(summaries, known(graph, lowered=options.target.makes_as_told))
     return Plan(decided(graph, calls, options), {})
 
 

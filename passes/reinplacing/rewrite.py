@@ -18,7 +18,7 @@ from ..errors import RewriteError
 from ..graph import wellformed
 from ..graph.alias import leaves
 from ..graph.journal import Journal, erase
-from ..memory import geometry
+from ..memory.region import is_multiple
 from ..ops import views, wrapper
 from ..ops.schema import argument, is_operator, schema_of, target_name
 from ..ops.source import where
@@ -117,8 +117,8 @@ class _Walk(Rewriter):
         is_absolute, is_wrapper = views.is_absolute(node), not is_operator(node.target)
         for _, place in self.model.operands((node.args, node.kwargs)):
             moved = self.moved(place) * place.value.element_size()
-            item = self.model.addressing.views(node) if is_wrapper else 0
-            if moved and (is_absolute or not geometry.is_multiple(moved, item)):
+            item = self.model.layouts.of(node).viewed if is_wrapper else 0
+            if moved and (is_absolute or not is_multiple(moved, item)):
                 raise ValueError(f"{node.name} stays, and its operand begins elsewhere now")
 
     def _revalue(self, node: Node) -> None:

@@ -22,7 +22,7 @@ from torch.fx import Graph, GraphModule, Node
 
 from .. import _torch
 from ..errors import GraphError
-from ..graph import subgraphs
+from ..graph.layouts import known
 from ..graph.summary import Summaries
 from ..memory.geometry import Geometry
 from ..memory.region import Region
@@ -33,8 +33,6 @@ from .facts.decision import Decision
 from .facts.options import Options
 from .facts.place import Place, reads_alike
 from .kinds.call import is_understood
-from .layout import doubtful
-from .layout.doubtful import doubtful_strides
 from .plan import Plan, copied, shared
 
 Pair = tuple[int, int]  # a result, and the placeholder it is tied to
@@ -58,14 +56,10 @@ class _Planner:
         self._functional: dict[GraphModule, Plan | None] = {}
         self._known: dict[tuple[GraphModule, tuple[Pair, ...]], Tied | None] = {}
         self._root = root
-        self._names_offsets = subgraphs.names_offsets(root)
-        self._hidden = doubtful.are_hidden(root)
-        self._strides = doubtful_strides(root)
+        self._values = known(root)
 
     def plan(self, graph: Graph) -> Plan:
         """Plan a graph: its subgraphs first."""
-        is_inner = graph is not self._root
-        pins = self._names_offsets and is_inner
         inner: dict[GraphModule, Plan] = {}
         ties: dict[Node, tuple[Tie, ...]] = {}
         users = _users(graph)
@@ -78,7 +72,7 @@ class _Planner:
             if tied is not None:
                 inner.update(tied[0])
                 ties.update(tied[1])
-        calls = Calls(self._summaries, ties, pins, is_inner, self._hidden, self._strides)
+        calls = Calls(self._summaries, self._values, ties, inner=graph is not self._root)
         decision = decided(graph, calls, self._options)
         told = {(c.node, c.slot) for c in decision.model.candidates}
         if any((node, tie.result) not in told for node, tied in ties.items() for tie in tied):

@@ -8,9 +8,10 @@ from typing import Any
 
 import torch
 from torch._higher_order_ops.while_loop import while_loop
-from torch.fx import GraphModule
+from torch.fx import Graph, GraphModule
 
 from pytest_reinplace.passes import Report, analyze, reinplace
+from pytest_reinplace.passes.graph.layouts import known
 from pytest_reinplace.passes.verify import assert_equivalent
 
 from .trace import functional
@@ -25,6 +26,12 @@ def twin(gm: GraphModule) -> GraphModule:
         if isinstance(child, GraphModule):
             setattr(copied, name, twin(child))
     return copied
+
+
+def is_hidden(graph: Graph, *, lowered: bool = False) -> bool:
+    """Return whether all of a graph stays functional: offsets name bytes of what may begin elsewhere."""
+    staying = known(graph, lowered=lowered).of(graph).staying
+    return staying == {node.name for node in graph.nodes}
 
 
 def text(gm: GraphModule) -> str:

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from ... import _torch
 from ...graph.emit import Emitter
+from ...ops.computed import has_code
 from ...ops.schema import schema_of
 
 aten: Any = torch.ops.aten
@@ -50,7 +50,7 @@ def element_op(op: Any) -> Any:
     packet = getattr(aten, name, None)
     known = packet.overloads() if packet is not None else ()
     found = next((getattr(packet, o) for o in _OVERLOADS.get(overload, ()) if o in known), None)
-    return found if found is not None and _torch.is_lowered(found) and not _torch.is_fallback(found) else None
+    return found if found is not None and has_code(found) else None
 
 
 def emit_element(emitter: Emitter, node: Node, index: int) -> Node:

@@ -17,7 +17,7 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 
 from ... import _torch
-from ...graph.alias import base_of, begin_of
+from ...graph.alias import bases, begin_of
 from ...graph.emit import Emitter
 from ...memory.region import Size, as_size
 from ...ops.schema import argument
@@ -32,12 +32,12 @@ def rebase(graph: Graph) -> int:
     """Count offsets into inputs as Inductor will; returns how many are others now."""
     begins = {node for node in graph.find_nodes(op="placeholder") if begin_of(node) != 0}
     strided = graph.find_nodes(op="call_function", target=aten.as_strided.default) if begins else []
-    found = [node for node in strided if base_of(node) in begins]
+    base_of = bases(graph) if strided else {}
+    found = [(node, base) for node in strided if (base := base_of[node]) in begins]
     if not found or not counts_from_inputs():
         return 0
     count = 0
-    for node in found:
-        base = base_of(node)
+    for node, base in found:
         offset = argument(node, "storage_offset")
         if offset is None or node.meta["val"].dtype != base.meta["val"].dtype:
             continue  # it begins where its operand does, or is a view of another dtype: a buffer of its own

@@ -22,10 +22,10 @@ import torch
 from torch.fx import Graph, Node
 
 from ... import _torch
+from ...graph.alias import viewed
 from ...memory.geometry import Geometry
 from ...memory.region import Region
-from ...ops.identities import IDENTITIES, NEUTRAL
-from ...ops.schema import arguments, is_operator, schema_of, target_name
+from ...ops.schema import is_operator, schema_of, target_name
 
 aten: Any = torch.ops.aten
 prims: Any = torch.ops.prims
@@ -84,20 +84,17 @@ def _copy_of(graph: Graph, value: Node, before: Node) -> Node:
 
 def _origin(node: Node) -> tuple[Node | None, bool]:
     """Return the operand that a node is a view of or may turn into, and whether it is no mere view."""
-    if node.op != "call_function" or not is_operator(node.target):
-        return None, False
+    source: object = viewed(node)
+    if isinstance(source, Node) or not is_operator(node.target):
+        return source, False  # type: ignore[return-value]
     schema = schema_of(node.target)
-    source: object = None
-    is_view = schema.view and schema.returns[0] is not None
-    if is_view:
-        source = dict(arguments(node)).get(str(schema.returns[0]))
-    elif schema.name in NEUTRAL:
+    if schema.is_neutral:
         source = _other_than_constants(node)
-    elif schema.name in IDENTITIES and len(node.args) > IDENTITIES[schema.name]:
-        source = node.args[IDENTITIES[schema.name]]
+    elif schema.identity is not None and len(node.args) > schema.identity:
+        source = node.args[schema.identity]
     if isinstance(source, list | tuple) and source:
         source = source[0]
-    return (source, not is_view) if isinstance(source, Node) else (None, False)
+    return (source, True) if isinstance(source, Node) else (None, False)
 
 
 def _resolve(node: Node) -> tuple[Node, Node | None]:

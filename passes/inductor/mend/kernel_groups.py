@@ -15,15 +15,14 @@ from typing import Any, NamedTuple
 import torch
 from torch.fx import Graph, Node
 
-from ...graph.alias import is_view, users_through_views
+from ...graph.alias import bases, uses, written
 from ...memory.region import Size, as_size
-from ...ops import lists, views
+from ...ops import lists
 from ...ops.in_place_form import in_place_form
-from ...ops.schema import argument, schema_of, tensors
-from ..lowering import is_computed, is_loop
+from ...ops.schema import schema_of, tensors
+from ..lowering import is_computed, is_constant, is_in_a_kernel
 
 Shape = tuple[torch.device, Size]  # the device and how many elements
-_CONSTANTS = frozenset({"aten::arange", "prims::iota", "aten::full", "aten::scalar_tensor"})
 
 
 class Element(NamedTuple):
@@ -80,15 +79,13 @@ class KernelGroups:
         self._parent: dict[Node, Node] = {}
         self._sharing: dict[tuple[Any, ...], Node] = {}
         self.element: dict[Node, Element] = {}
-        self.roots: dict[Node, Node] = {}
+        self.roots = bases(graph)
         self.inputs: dict[Node, list[Node]] = {}
         self.writes: dict[Node, list[Node]] = {}
         for node in graph.nodes:
-            source = node.all_input_nodes[0] if is_view(node) else node
-            self.roots[node] = self.roots.get(source, source)
             if is_kernel(node):
                 self._add_list(node)
-            elif self.roots[node] is node and _is_in_a_kernel(node):
+            elif is_in_a_kernel(node):
                 self._add(node, list(_read(node)))
 
     @property
@@ -119,19 +116,18 @@ class KernelGroups:
             index: Any = item.args[1]
             if index in elements:
                 self.element[item] = elements[index]
-            self.roots[item] = item
             self._add(item, list(lists.inputs_of(item)))
             self._join(first.setdefault(index, item), item)
 
     def _add(self, node: Node, inputs: list[Node]) -> None:
         self.inputs[node] = inputs = [n for n in inputs if isinstance(n.meta.get("val"), torch.Tensor)]
-        self.writes[node] = list(_written(node))
+        self.writes[node] = list(_may_write(node))
         element = self.element.get(node)
         # Two lists are fused element by element; an element and anything else only where one makes what
         # the other reads.
         beside = (element.place, element.length) if element else ()
         for source in {self.source(n): None for n in inputs}:
-            if _is_constant(source):
+            if _is_made_again(source):
                 continue
             for shape in self._computed_as(node):
                 if source in self.inputs and shape in _shapes(source):
@@ -150,41 +146,26 @@ class KernelGroups:
             self._parent[two] = one
 
 
-def _is_in_a_kernel(node: Node) -> bool:
-    """Return whether Inductor computes a node that is no view, in no loop that makes few elements of many.
-
-    A loop is never fused with an element of a list. Elements come with their list.
-    """
-    if node.op != "call_function" or node.target is operator.getitem:
-        return False
-    return is_computed(node) and next(tensors(node.meta.get("val")), None) is not None and not is_loop(node)
-
-
 def _read(node: Node) -> list[Node]:
     """Return what a node reads; a copy only writes its first operand."""
     return node.all_input_nodes[1:] if node.target is torch.ops.aten.copy_.default else node.all_input_nodes
 
 
-def _written(node: Node) -> Iterator[Node]:
+def _may_write(node: Node) -> Iterator[Node]:
     """Yield what a node writes, or may be made to write."""
     made_by = lists.maker(node)
     if made_by is not None:
-        own = made_by.args[0]
-        index: Any = node.args[1]
-        written = [own[index]] if isinstance(own, list | tuple) else []
+        own, index = made_by.args[0], node.args[1]
+        found: Any = [own[index]] if isinstance(own, list | tuple) else []  # type: ignore[index]
     else:
-        schema = schema_of(node.target)
-        is_scatter = schema.name in views.VIEWS or schema.name in views.INDEX_PUT
-        is_written = is_scatter or in_place_form(node.target) is not None
-        written = [argument(node, name) for name in schema.mutable] or ([node.args[0]] if is_written else [])
-    yield from (n for n in written if isinstance(n, Node))
+        is_written = schema_of(node.target).is_scatter or in_place_form(node.target) is not None
+        found = written(node) or ([node.args[0]] if is_written else [])
+    yield from (n for n in found if isinstance(n, Node))
 
 
-def _is_constant(node: Node) -> bool:
+def _is_made_again(node: Node) -> bool:
     """Return whether a value is made of nothing by everybody who uses it: it is no memory to share."""
-    if node.op != "call_function" or node.all_input_nodes or schema_of(node.target).name not in _CONSTANTS:
-        return False
-    return all(is_computed(user) for user in users_through_views(node))
+    return is_constant(node) and all(is_computed(user) for user, _ in uses(node))
 
 
 def _shapes(node: Node) -> list[Shape]:

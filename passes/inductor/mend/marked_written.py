@@ -9,50 +9,37 @@ operators that return what they wrote). ``x = torch.zeros(8); x.masked_scatter_(
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import torch
 from torch.fx import Graph, Node
 
 from ... import _torch
-from ...graph.alias import is_view
+from ...graph.alias import bases
 from ...graph.emit import Emitter
+from ...ops.computed import has_code
 from ...ops.schema import argument, is_operator, schema_of
+from ..lowering import is_of_nothing
 
 aten: Any = torch.ops.aten
 
 
 def mark(graph: Graph) -> int:
     """Note the buffers of a graph that Inductor would not see to be written; returns how many."""
-    bases: dict[Node, Node] = {}
+    base = bases(graph)
     computed: dict[Node, bool] = {}
     written: dict[Node, Node] = {}
     for node in graph.nodes:
-        source = node.all_input_nodes[0] if is_view(node) else node
-        bases[node] = bases.get(source, source)
-        computed[node] = _is_of_nothing(node, computed)
+        computed[node] = is_of_nothing(node, computed)
         operand = _written_unseen(node)
-        if operand is not None and computed[bases[operand]] and not operand.meta["val"].is_complex():
-            written.setdefault(bases[operand], node)
+        if operand is not None and computed[operand] and not operand.meta["val"].is_complex():
+            written.setdefault(base[operand], node)
     for buffer, before in written.items():
         emitter = Emitter(graph, _torch.fake_mode_of([buffer.meta["val"]]), lowered=True)
         nothing = emitter.view(before, aten.as_strided.default, (buffer, [0], [1], 0))
         filled = emitter.call(before, aten.fill_.Scalar, (nothing, 0))
         filled.meta["val"] = nothing.meta["val"]
     return len(written)
-
-
-def _is_of_nothing(node: Node, computed: dict[Node, bool]) -> bool:
-    """Return whether Inductor computes a value, and may do so of nothing that is in memory."""
-    if node.op == "call_function" and node.target is operator.getitem:
-        return computed[node.all_input_nodes[0]]
-    if node.op != "call_function" or not is_operator(node.target) or schema_of(node.target).mutable:
-        return False
-    if not _torch.is_lowered(node.target) or _torch.is_fallback(node.target):
-        return False
-    tensors = (n for n in node.all_input_nodes if isinstance(n.meta.get("val"), torch.Tensor))
-    return all(computed[n] for n in tensors)
 
 
 def _written_unseen(node: Node) -> Node | None:
@@ -62,7 +49,7 @@ def _written_unseen(node: Node) -> Node | None:
     schema = schema_of(node.target)
     if schema.mutable != schema.names[:1] or schema.returns != schema.mutable:
         return None
-    if _torch.is_lowered(node.target) and not _torch.is_fallback(node.target):
+    if has_code(node.target):
         return None
     operand = argument(node, schema.mutable[0])
     return operand if isinstance(operand, Node) else None

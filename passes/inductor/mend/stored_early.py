@@ -25,25 +25,26 @@ import torch
 from torch.fx import Graph, Node
 
 from ... import _torch
-from ...graph.alias import is_view, users_through_views
+from ...graph.alias import bases, uses, written
 from ...graph.emit import Emitter
 from ...ops import lists
+from ...ops.computed import has_code
 from ...ops.schema import argument, is_operator, schema_of
-from ..lowering import is_loop
+from ..lowering import call_of, is_put_off
 
 aten: Any = torch.ops.aten
 
 
 def realize(graph: Graph) -> int:
     """Put values into memory that a later kernel would spoil; returns how many."""
-    roots: dict[Node, Node] = {}
+    roots = bases(graph)
     writes = _writes(graph, roots)
     inlined = _inlined(graph, roots)
     if not writes and not inlined:
         return 0
     found = _Late(graph, roots, writes, inlined)
     several = {root for root, kernels in writes.items() if len(set(kernels)) < len(kernels)}
-    late = [n for n in graph.nodes if found.includes(n) or (n in several and _is_computed_where_used(n, {}))]
+    late = [n for n in graph.nodes if found.includes(n) or (n in several and is_put_off(n, {}))]
     emitter = Emitter(graph, _torch.fake_mode_of([node.meta["val"] for node in late[:1]]))
     for node in late:
         _store(emitter, node)
@@ -53,31 +54,14 @@ def realize(graph: Graph) -> int:
 def _writes(graph: Graph, roots: dict[Node, Node]) -> dict[Node, list[Node]]:
     """Return the kernels that write each buffer, in order, once for each argument that they write it through.
 
-    Notes what every node is a view of.
+    A list is given its place in the program where it is computed, before it is stored (on GPUs).
     """
     found: dict[Node, list[Node]] = {}
     for node in graph.nodes:
-        source = node.all_input_nodes[0] if is_view(node) else node
-        roots[node] = roots.get(source, source)
-        for written in _written(node):
-            found.setdefault(roots.get(written, written), []).append(node)
+        if is_operator(node.target) and (lists.is_list(node) or not has_code(node.target)):
+            for operand in written(node):
+                found.setdefault(roots[operand], []).append(node)
     return found
-
-
-def _written(node: Node) -> list[Node]:
-    """Return what a node writes that Inductor calls a kernel for, or makes one of for a list.
-
-    A list is given its place in the program where it is computed, before it is stored (on GPUs).
-    """
-    if node.op != "call_function" or not is_operator(node.target):
-        return []
-    schema = schema_of(node.target)
-    is_stored = _torch.is_lowered(node.target) and not _torch.is_fallback(node.target)
-    if not schema.mutable or (is_stored and not lists.is_list(node)):
-        return []
-    values = [argument(node, name) for name in schema.mutable]
-    flat = [v for value in values for v in (value if isinstance(value, list | tuple) else [value])]
-    return [v for v in flat if isinstance(v, Node)]
 
 
 def _inlined(graph: Graph, roots: dict[Node, Node]) -> dict[Node, set[Node]]:
@@ -128,16 +112,16 @@ class _Late:
 
     def includes(self, node: Node) -> bool:
         """Return whether a value is one of them; asked in the order of the graph."""
-        if self._roots[node] is not node or not _is_computed_where_used(node, self._stored):
+        if self._roots[node] is not node or not is_put_off(node, self._stored):
             return False
-        inputs = lists.inputs_of(node) if lists.maker(node) else _call(node).all_input_nodes
+        inputs = lists.inputs_of(node) if lists.maker(node) else call_of(node).all_input_nodes
         sources = [self._roots.get(n, n) for n in inputs]
         found = {r for source in sources for r in (source, *self._reads.get(source, ()))}
         read = found & self._written
         if not read or _is_stored_output(node):
             return False
-        last = max((self._order[user] for user in users_through_views(node)), default=0)
-        time = self._order[_call(node)]
+        last = max((self._order[user] for user, _ in uses(node)), default=0)
+        time = self._order[call_of(node)]
         late = any(_first_after(self._times.get(root, ()), time) < last for root in read)
         late = late or not read.isdisjoint(self._inlined.get(node, ()))
         if not late:
@@ -155,27 +139,6 @@ def _is_stored_output(node: Node) -> bool:
 def _first_after(times: Sequence[int], time: int) -> float:
     at = bisect.bisect_right(times, time)
     return times[at] if at < len(times) else float("inf")
-
-
-def _is_computed_where_used(node: Node, stored: dict[Node, bool]) -> bool:
-    """Return whether Inductor may put off computing a node; notes in ``stored`` which lists it may not."""
-    val: Any = node.meta.get("val")
-    made_by = lists.maker(node)
-    if made_by is not None:
-        if made_by not in stored:  # asked once for all elements of a list
-            stored[made_by] = lists.is_stored(made_by)
-        return isinstance(val, torch.Tensor) and not stored[made_by]
-    call = _call(node)
-    if call.op != "call_function" or not is_operator(call.target) or not isinstance(val, torch.Tensor):
-        return False
-    if not _torch.is_lowered(call.target) or _torch.is_fallback(call.target) or val.is_complex():
-        return False
-    return not schema_of(call.target).mutable and not is_loop(call)
-
-
-def _call(node: Node) -> Node:
-    """Return the call that computes a node: one of several results is a node of its own."""
-    return node.all_input_nodes[0] if node.target is operator.getitem else node
 
 
 def _store(emitter: Emitter, node: Node) -> None:

@@ -23,7 +23,7 @@ import torch
 from torch.fx import Graph, Node
 
 from ... import _torch
-from ...graph.alias import base_of, begin_of, users_through_views
+from ...graph.alias import base_of, begin_of, chain, uses
 from ...graph.emit import Emitter
 from ...memory.region import Region
 from ...ops.schema import is_operator, schema_of
@@ -125,7 +125,7 @@ _COPIES: dict[str, Callable[[_Copier, Node], None]] = {_V1: _copy_v1, _V2: _copy
 
 def _is_named_by_offset(node: Node) -> bool:
     """Return whether an offset into the storage of a wrapper's result is part of the graph."""
-    return any(is_absolute(user) for item in node.users for user in users_through_views(item))
+    return any(is_absolute(user) for item in node.users for user, _ in uses(item))
 
 
 def _is_lost(operand: Any) -> bool:
@@ -145,8 +145,4 @@ def _is_lost(operand: Any) -> bool:
 
 
 def _is_dtype_view(node: Node) -> bool:
-    while node.op == "call_function" and is_operator(node.target) and schema_of(node.target).view:
-        if node.target is torch.ops.aten.view.dtype:
-            return True
-        node = node.all_input_nodes[0]
-    return False
+    return any(n.target is torch.ops.aten.view.dtype for n in chain(node))

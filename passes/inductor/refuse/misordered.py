@@ -20,17 +20,15 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from ... import _torch
 from ...memory.region import Region, Size
 from ...ops import lists
-from ...ops.schema import argument, is_operator, schema_of
-from ...ops.views import REGROUPING
+from ...ops.schema import argument, schema_of
 from ...reinplacing.facts.decision import Decision
 from ...reinplacing.facts.model import Model
 from ...reinplacing.facts.place import Place, Storage
-from ..lowering import is_loop
+from ..lowering import may_be_fused
 from .buffers import Buffer, Buffers
-from .overtaken import IN_ORDER, overtaken
+from .overtaken import overtaken
 from .writes import Mutation, is_born_by_a_write, mutations
 
 
@@ -104,7 +102,7 @@ def _computed_from(
         if current.target is operator.getitem and not is_element:
             pending.append((current.all_input_nodes[0], own))
             continue
-        if current in stored or lists.maker(current) in stored or not _is_computed(current):
+        if current in stored or lists.maker(current) in stored or not may_be_fused(current):
             continue
         own = own if is_element else _before(current, own)
         if current in seen and (seen[current] is None or seen[current] == own):
@@ -115,37 +113,13 @@ def _computed_from(
     yield from seen.items()
 
 
-def _is_computed(node: Node) -> bool:
-    """Return whether a value may be computed while another one is stored, for all that is known of it.
-
-    A kernel of its own, and a loop that makes one number of many, are over before the store begins.
-    """
-    if lists.maker(node) is not None:
-        return True
-    if node.op != "call_function" or not is_operator(node.target) or _is_total(node):
-        return False
-    schema = schema_of(node.target)
-    has_kernel = _torch.is_fallback(node.target) or not _torch.is_lowered(node.target)
-    return schema.name.startswith(("aten::", "prims::")) and (schema.view or not has_kernel)
-
-
-def _is_total(node: Node) -> bool:
-    """Return whether a node reduces many elements to one: a loop that has read all before any is stored.
-
-    Of several, each is stored where the loop goes on.
-    """
-    result: Any = node.meta.get("val")
-    results = result if isinstance(result, list | tuple) else [result]
-    return all(isinstance(r, torch.Tensor) and r.numel() == 1 for r in results) and is_loop(node)
-
-
 def _before(node: Node, own: Region | None) -> Region | None:
     """Return where the elements of a node's operands are stored, given where its own are."""
     op: Any = node.target
-    name = schema_of(op).name
-    if own is not None and name in REGROUPING:
+    schema = schema_of(op)
+    if own is not None and schema.regroups:
         return _grouped(own, Region.of(node.all_input_nodes[0].meta["val"]).sizes)
-    if own is None or torch.Tag.pointwise in op.tags or name in IN_ORDER:
+    if own is None or torch.Tag.pointwise in op.tags or schema.keeps_order:
         return own
     dims = _order(node, len(own.sizes))
     if dims is None or own.sizes != Region.of(node.meta["val"]).sizes:

@@ -27,19 +27,12 @@ from torch.fx import Node
 from ...memory.region import Region, Size
 from ...ops import lists
 from ...ops.schema import argument, is_operator, schema_of
-from ...ops.views import REGROUPING
 from ...reinplacing.facts.decision import Decision
 from ...reinplacing.facts.place import Place, Read, Storage
 from ..lowering import is_computed, is_stored_by_inductor
 from .buffers import Buffer
 from .writes import Mutation, is_born_by_a_write
 
-# They keep the order of elements, counted row by row, and their number.
-IN_ORDER = frozenset({"aten::clone", "aten::copy", "aten::alias", "aten::squeeze", "aten::unsqueeze"})
-
-
-# They take all of their operands in order and put what they make into memory of their own.
-_INDEXED = ("aten::scatter", "aten::index_put")
 _GROUP = 64  # a reader whose company is larger is taken to share something
 Seen = set[tuple[Node, tuple[Size, ...]]]  # what was looked at, with the sizes of what was read
 _TIME = operator.attrgetter("time")
@@ -195,11 +188,11 @@ def _takes_in_order(node: Node) -> bool:
     """Return whether a node takes its operands in their order, and what it makes is in memory."""
     if not is_operator(node.target):
         return False
-    name = schema_of(node.target).name
-    if name == "aten::sort":
+    schema = schema_of(node.target)
+    if schema.name == "aten::sort":
         operand: Any = node.args[0]
         return argument(node, "dim") in (None, -1, operand.meta["val"].dim() - 1)
-    return name.startswith(_INDEXED)
+    return schema.takes_in_order
 
 
 def _keeps_order(node: Node, sizes: tuple[Size, ...]) -> bool:
@@ -209,11 +202,11 @@ def _keeps_order(node: Node, sizes: tuple[Size, ...]) -> bool:
     """
     if lists.is_list(node) or lists.maker(node) is not None:
         return True
-    name = schema_of(node.target).name
-    if name == "aten::select":
+    schema = schema_of(node.target)
+    if schema.name == "aten::select":
         whole, part = (tuple(n.meta["val"].shape) for n in (node.args[0], node))  # type: ignore[union-attr]
         return part == sizes == whole[1:] and argument(node, "dim") in (None, 0)
-    return torch.Tag.pointwise in node.target.tags or name in IN_ORDER or name in REGROUPING  # type: ignore[union-attr]
+    return torch.Tag.pointwise in node.target.tags or schema.keeps_order or schema.regroups  # type: ignore[union-attr]
 
 
 def _glances(decision: Decision, roots: Iterable[Storage]) -> dict[Storage, list[Glance]]:

@@ -11,18 +11,16 @@ from torch.fx import Node
 
 from ... import _torch
 from ...memory.region import Region
-from ...ops import lists, views
+from ...ops import lists
+from ...ops.computed import MASKS, has_code
 from ...ops.in_place_form import in_place_form
 from ...ops.schema import argument, is_operator, schema_of
 from ...reinplacing.facts.candidate import Candidate, Kind
 from ...reinplacing.facts.decision import Decision
 from ...reinplacing.facts.place import Storage
 from ...reinplacing.kinds import view_scatter
-from ..lowering import is_computed, is_stored_by_inductor
+from ..lowering import is_computed, is_constant, is_stored_by_inductor
 from .buffers import Buffer, Buffers
-
-_MASKS = (torch.bool, torch.uint8)
-_FACTORIES = frozenset({"aten::arange", "prims::iota", "aten::full", "aten::scalar_tensor"})
 
 
 class Mutation(NamedTuple):
@@ -88,16 +86,14 @@ def _is_indirect(candidate: Candidate) -> bool:
 def _is_read(index: Node) -> bool:
     """Return whether an index is in memory, and not a mask: Inductor computes the places of a plain range."""
     val: Any = index.meta.get("val")
-    if not isinstance(val, torch.Tensor) or val.dtype in _MASKS:
+    if not isinstance(val, torch.Tensor) or val.dtype in MASKS:
         return False
     pending, seen = [index], {index}
     while pending:
         node = pending.pop()
-        if node.op != "call_function" or not is_operator(node.target):
-            return True
-        if not node.all_input_nodes and schema_of(node.target).name in _FACTORIES:
+        if is_constant(node):
             continue
-        if not node.all_input_nodes or not _torch.is_lowered(node.target) or _torch.is_fallback(node.target):
+        if not node.all_input_nodes or not is_operator(node.target) or not has_code(node.target):
             return True
         pending.extend(n for n in node.all_input_nodes if n not in seen)
         seen.update(node.all_input_nodes)
@@ -125,12 +121,12 @@ def is_born_by_a_write(decision: Decision, root: Storage) -> bool:
     node, maker = root.node, decision.model.made_by.get(root)
     if not is_operator(node.target):
         return maker is not None
-    name = schema_of(node.target).name
-    if name in views.VIEWS:
+    schema = schema_of(node.target)
+    if schema.writes_through is not None:
         is_cloned = maker is not None and (
             maker.index in decision.early or view_scatter.moves(decision.model, maker.operand)
         )
-        return is_cloned or name not in views.COMPUTED
+        return is_cloned or not schema.is_computed_scatter
     form = in_place_form(node.target)
     return form is not None and _torch.is_lowered(form)
 
@@ -168,7 +164,7 @@ def _takes_whole(decision: Decision, node: Node, root: Storage) -> bool:
 def _is_exchanged(candidate: Candidate) -> bool:
     if candidate.kind is Kind.INDEX_PUT:
         indices: Any = argument(candidate.node, "indices")
-        return any(index is not None and index.meta["val"].dtype in _MASKS for index in indices)
+        return any(index is not None and index.meta["val"].dtype in MASKS for index in indices)
     if candidate.kind is not Kind.IN_PLACE:
         return False
     return lists.is_list(candidate.node) or schema_of(candidate.node.target).name == "aten::fill"

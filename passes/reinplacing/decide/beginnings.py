@@ -1,4 +1,9 @@
-"""Decided values that would begin elsewhere than the graph says, where it goes by that."""
+"""Values that must begin where the graph says: subgraphs go by their offset into their storage.
+
+Inside one graph such offsets are moved along with the bytes that they name. Across a call they cannot be: a
+subgraph is written once, for all of its calls. So an operand that a subgraph addresses that way stays at
+its offset, and so does what a subgraph returns, which the caller may address that way.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from ...memory.geometry import is_multiple, may_be_padded
+from ...memory.geometry import may_be_padded
 from ...memory.region import as_size
 from ...ops import higher_order
 from ...ops.schema import is_operator, schema_of, tensors
@@ -16,11 +21,36 @@ from ..facts.candidate import Candidate, Kind
 from ..facts.decision import Decision
 from ..facts.model import Model
 from ..facts.place import Place
-from ..layout.pins import pins, pins_operands
+
+# Of these a copy is written that nothing names, or a copy is not written at all.
+_ANYWHERE = (Kind.INDEX_PUT, Kind.CLONE, Kind.COPY, Kind.AUTO_OUT)
 
 
-def displaced(decision: Decision) -> frozenset[Node]:
-    """Return the candidates' nodes that would let a pinned value begin elsewhere."""
+def moved(decision: Decision) -> frozenset[Node]:
+    """Return the candidates' nodes that would let a value begin where it must not."""
+    model = decision.model
+    refused = (model.candidates[i] for i in decision.refused)
+    unplaced = {c.node for c in refused if not _is_placed(model, c)}
+    return frozenset(unplaced | (_displaced(decision) if model.calls.known.has_beginnings else set()))
+
+
+def _is_placed(model: Model, candidate: Candidate) -> bool:
+    """Return whether the rewrite can place the clone that a refused candidate writes.
+
+    A clone starts at offset 0 of its storage. Views that name bytes by their offset are moved along, by a
+    constant; where the operand starts at a symbolic offset there is none, and the wrapper stays. Views of
+    another dtype may begin at some offsets only, which the wrapper's own copy keeps; so does a clone that
+    starts a few bytes into its storage, where Inductor need not follow it.
+    """
+    if candidate.kind in _ANYWHERE:
+        return True
+    value = candidate.operand.value
+    if model.layouts.of(candidate.node).may_move(as_size(value.storage_offset()) * value.element_size()):
+        return True
+    return candidate.kind is not Kind.SCATTER and model.target.begins_anywhere and may_be_padded(value)
+
+
+def _displaced(decision: Decision) -> set[Node]:
     found: set[Node] = set()
     for node, place in _with_origins(decision, _pinned(decision.model)):
         root, path = decision.root(place.storage), decision.path(place.storage)
@@ -33,7 +63,7 @@ def displaced(decision: Decision) -> frozenset[Node]:
             if made is not None:
                 found.add(made.node)
     found.update(c.node for c in decision.model.candidates if _is_copied_call(decision, c))
-    return frozenset(found)
+    return found
 
 
 def _is_copied_call(decision: Decision, candidate: Candidate) -> bool:
@@ -47,8 +77,7 @@ def _is_copied_call(decision: Decision, candidate: Candidate) -> bool:
     results: Any = candidate.node.meta["val"]
     others = [t for i, value in enumerate(results) if i != candidate.slot for t in tensors(value)]
     is_beside = any(as_size(t.storage_offset()) != 0 for t in others)
-    moves = as_size(candidate.operand.value.storage_offset()) != 0
-    return moves and is_beside and pins(decision.model, candidate.node)
+    return is_beside and as_size(candidate.operand.value.storage_offset()) != 0
 
 
 def _with_origins(decision: Decision, values: Iterable[tuple[Node, Place]]) -> Iterator[tuple[Node, Place]]:
@@ -67,45 +96,23 @@ def _with_origins(decision: Decision, values: Iterable[tuple[Node, Place]]) -> I
 
 
 def _pinned(model: Model) -> Iterator[tuple[Node, Place]]:
-    if model.calls.pinned:
+    if model.calls.inner:
         yield from model.outputs
     for node in model.setting.aside:
         if _keeps_offset(node):
             yield from model.operands((node.args, node.kwargs))
     for call in higher_order.calls(model.graph):
-        if pins_operands(model, call):
-            yield from model.operands((call.node.args, call.node.kwargs))
+        yield from model.operands((call.node.args, call.node.kwargs))
+
+
+def pins(model: Model, node: Node) -> bool:
+    """Return whether a node calls subgraphs whose operands must begin where the graph says.
+
+    A result may begin where an operand does; what is made inside may come to lie in an operand's bytes.
+    """
+    return model.calls.known.has_beginnings and higher_order.call_of(node) is not None
 
 
 def _keeps_offset(node: Node) -> bool:
     """Return whether the result of a call that stays functional begins where its operand does."""
     return not is_operator(node.target) or schema_of(node.target).name.endswith("_scatter")
-
-
-def unplaced(decision: Decision) -> frozenset[Node]:
-    """Return the wrappers whose clones the rewrite could not place.
-
-    A clone starts at offset 0 of its storage. Views that name bytes by their offset are moved along, by a
-    constant; where the operand starts at a symbolic offset there is none, and the wrapper stays. Views of
-    another dtype may begin at some offsets only, which the wrapper's own copy keeps; so does a clone that
-    starts a few bytes into its storage, where Inductor need not follow it.
-    """
-    model = decision.model
-    if not model.addressing.has_names and not model.addressing.has_dtype_views:
-        return frozenset()
-    candidates = (model.candidates[i] for i in decision.refused)
-    return frozenset(
-        c.node
-        for c in candidates
-        if c.kind not in (Kind.INDEX_PUT, Kind.CLONE, Kind.COPY, Kind.AUTO_OUT) and not _is_placed(model, c)
-    )
-
-
-def _is_placed(model: Model, candidate: Candidate) -> bool:
-    value = candidate.operand.value
-    start = as_size(value.storage_offset())
-    if model.addressing.names(candidate.node) and not isinstance(start, int):
-        return False
-    if is_multiple(start * value.element_size(), model.addressing.views(candidate.node)):
-        return True
-    return candidate.kind is not Kind.SCATTER and model.target.begins_anywhere and may_be_padded(value)

@@ -20,15 +20,6 @@ _MANY = 128  # candidates that may have written into a buffer before one
 _FEW = 32  # elements, or candidates, that are looked at one by one
 
 
-# Operators that store what they are given without looking at what was there, and the argument's name.
-_STORING = {
-    "aten::index_put": "values",
-    "aten::put": "source",
-    "aten::index_copy": "source",
-    "aten::scatter": "src",
-}
-
-
 def is_moved(decision: Decision, candidate: Candidate) -> bool:
     """Return whether a scatter's source already lies where the scatter would write it."""
     if candidate.node in decision.model.held and not _is_lost(decision, candidate):
@@ -148,8 +139,8 @@ def _puts_own_slot(decision: Decision, candidate: Candidate, read: Read) -> bool
     A slot is an element, or all that one index of a dimension names. Wherever it is put, and be it where it
     is, the slot itself does not change.
     """
-    op, node, root = candidate.node.target, candidate.node, decision.root(candidate.operand.storage)
-    name = _STORING.get(schema_of(op).name)
+    node, root = candidate.node, decision.root(candidate.operand.storage)
+    name = schema_of(node.target).stores
     own = ((n, p) for given, n, p in candidate.others if given == name and decision.root(p.storage) is root)
     source = next(own, None)
     if source is None or argument(node, "accumulate") or argument(node, "reduce"):

@@ -12,7 +12,6 @@ from typing import Any
 from torch.fx import Node
 
 from ...graph.alias import leaves
-from ...memory.geometry import is_multiple
 from ...memory.region import as_size
 from ...ops.schema import argument, is_operator, schema_of
 from ...ops.views import is_absolute
@@ -21,7 +20,7 @@ from ..facts.candidate import Candidate, Kind
 from ..facts.copies import Snapshot
 from ..facts.decision import Decision
 from ..facts.place import Place, Read
-from ..layout.pins import pins
+from .beginnings import pins
 
 _EARLY = (Kind.CLONE, Kind.SCATTER, Kind.INDEX_PUT, Kind.AUTO_V1, Kind.AUTO_V2)
 
@@ -100,14 +99,11 @@ def _early(decision: Decision, candidate: Candidate, read: Read) -> Snapshot | N
     used = [n for n in leaves(node) if (p := model.place(n)) is not None and _is_same(p, read.place)]
     if used != [operand] or model.order[operand] >= candidate.time or node in model.relaid:
         return None
-    if (
-        _is_named(mine[0])
-        or model.addressing.names(node)
-        or _is_written_between(decision, candidate.node, read)
-    ):
+    layout = model.layouts.of(node)
+    if _is_named(mine[0]) or layout.named or _is_written_between(decision, candidate.node, read):
         return None
     start = as_size(mine[0].operand.value.storage_offset())
-    if not is_multiple(start * read.place.value.element_size(), model.addressing.views(node)):
+    if not layout.may_move(start * read.place.value.element_size()):
         return None
     size = model.nbytes(read.place.region.once)
     return Snapshot(candidate.index, candidate.node, operand, (node,), (read,), size, mine[0].index)

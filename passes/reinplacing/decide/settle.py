@@ -11,7 +11,6 @@ from ..facts.options import Options
 from ..facts.premises import Setting
 from ..model.build import build
 from . import beginnings
-from .beginnings import unplaced
 from .choose import best, laid_out
 from .reorder import unlocked
 
@@ -23,12 +22,12 @@ def decided(graph: Graph, calls: Calls, options: Options) -> Decision:
         GraphError: it is no functional graph.
     """
     wellformed.check(graph)
-    setting = Setting(aside=frozenset(graph.nodes) if calls.hidden else frozenset())
+    setting = Setting()
     while True:
         decision = laid_out(best(build(graph, options, setting=setting, calls=calls)))
         if options.order == "free":
             decision = unlocked(decision)
-        more = (unplaced(decision) | beginnings.displaced(decision)) - setting.aside
+        more = beginnings.moved(decision) - decision.model.setting.aside
         if not more:
             return decision
         setting = Setting(aside=setting.aside | more)

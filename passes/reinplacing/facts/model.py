@@ -16,13 +16,13 @@ import torch
 from torch.fx import Graph, Node
 
 from ... import _torch
-from ...graph import subgraphs
+from ...graph.layouts import Layouts, known
+from ...graph.spread import held_inside
 from ...graph.summary import Summaries
 from ...memory.geometry import Geometry
 from ...memory.region import Region
 from ...ops.schema import tensors
 from ...reason import Reason
-from .asked import Addressing
 from .calls import Calls
 from .candidate import Candidate
 from .options import Options
@@ -44,7 +44,10 @@ class Model:
 
     def __init__(self, graph: Graph, options: Options, setting: Setting, calls: Calls | None) -> None:
         self.graph: Graph = graph
-        self.calls: Calls = calls or Calls(Summaries(lowered=options.target.drops_identities))
+        self.calls: Calls = calls or Calls(
+            Summaries(lowered=options.target.drops_identities),
+            known(graph, lowered=options.target.makes_as_told),
+        )
         self.options: Options = options
         self.target: Target = options.target
         self.moved: dict[Node, tuple[Node, ...]] = {} if (order := setting.order) is None else order.moved
@@ -63,9 +66,10 @@ class Model:
         self.held: set[Node] = set()  # scatters that store what their operand holds there anyway
         self.outputs: list[tuple[Node, Place]] = []
         self.relaid: dict[Node, Any] = {}
-        self.layouts: dict[Node, list[Any]] = {}  # all that were looked at, the one in ``relaid`` the last
-        self.addressing: Addressing = Addressing(self.order, self.calls.strides.untold_in(graph))
-        self.setting: Setting = setting.leaving(self.addressing.lying)
+        self.tried: dict[Node, list[Any]] = {}  # all that were looked at, the one in ``relaid`` the last
+        self.layouts: Layouts = self.calls.known.of(graph)
+        staying = self.layouts.staying
+        self.setting: Setting = setting.leaving(frozenset(n for n in self.order if n.name in staying))
         self.given: dict[int | str, Storage] = {}  # storages of inputs, by what two of the same bytes share
         self.fake_mode: Any = _torch.fake_mode_of(t for n in graph.nodes for t in tensors(n.meta.get("val")))
         self.geometry: Geometry = Geometry(getattr(self.fake_mode, "shape_env", None))
@@ -118,7 +122,7 @@ class Model:
     @functools.cached_property
     def held_inside(self) -> frozenset[int | None]:
         """The storages of tensors that called subgraphs take from modules of their own."""
-        return subgraphs.held_inside(self.graph)
+        return held_inside(self.graph)
 
     @functools.cached_property
     def reads_by(self) -> dict[Node, list[Read]]:

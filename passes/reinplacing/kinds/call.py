@@ -23,7 +23,7 @@ from torch.fx.node import map_arg
 
 from ... import _torch
 from ...graph.emit import is_dense
-from ...graph.subgraphs import names_offsets
+from ...graph.spread import names_offsets
 from ...graph.summary import Summaries, Summary
 from ...memory.region import Region, as_size
 from ...ops import higher_order
@@ -153,7 +153,7 @@ def _seal_shared(model: Model, call: higher_order.Call) -> None:
             _seal(call.node, [owner, value.storage])
         if not call.is_stacked(result):
             _seal_tied_inside(model, call, result, value)
-        if model.addressing.has_names and not _is_laid_out(model, call, result, value):
+        if model.layouts.has_names and not _is_laid_out(model, call, result, value):
             _seal(call.node, [value.storage])
 
 

@@ -42,7 +42,7 @@ def visit_copy(model: Model, node: Node) -> bool:
     result = model.fresh(node, node.meta["val"])
     if place is None or like is None or not isinstance(source, Node) or not isinstance(result, Place):
         return False
-    stays = model.addressing.begins(node) and as_size(like.value.storage_offset()) != 0
+    stays = model.layouts.of(node).is_located and as_size(like.value.storage_offset()) != 0
     if stays:
         # It begins where ``self`` does, and its fake value says otherwise: where its views lie is not known.
         result.storage.close(Reason.LAYOUT, node)

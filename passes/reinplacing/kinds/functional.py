@@ -10,7 +10,7 @@ from torch.fx import Node
 from ...graph.collective import is_collective, wait_time
 from ...ops import in_place_form
 from ...ops.schema import argument, arguments, schema_of, tensors
-from ...ops.true_strides import is_mistold, is_untold
+from ...ops.true_strides import is_mistold
 from ...ops.wrapper_check import is_taken_apart
 from ...reason import Reason
 from ..facts.candidate import Kind
@@ -123,7 +123,7 @@ def _settled(
         is_other = place is not None and not model.geometry.axes(place.region).dense
         is_movable = False
     else:
-        is_other = is_untold(node.target) and is_mistold(node)
+        is_other = schema_of(node.target).untold and is_mistold(node)
     if is_other:
         return result.storage, Reason.LAYOUT
     return exchange.settle(model, operand, node if is_movable else None, result, item)
@@ -188,7 +188,7 @@ def _record(
         (place.region,),
         others,
         until=_until(model, node),
-        write_only=in_place_form.ignores_operand(node.target),
+        write_only=schema_of(node.target).ignores_first,
         allocates=not in_place_form.copies_operand(node.target),
         used=used,
     )

@@ -7,7 +7,7 @@ from torch.fx import Node
 
 from ... import _torch
 from ...errors import GraphError
-from ...ops import in_place_form, views
+from ...ops import in_place_form
 from ...ops.schema import schema_of, target_name
 from ...ops.source import where
 from ..facts.model import Model
@@ -23,8 +23,6 @@ from . import (
     wrapped_v2,
     wrapper_results,
 )
-
-_NAMED = views.INDEX_PUT | views.VIEWS.keys() | {"aten::clone", "aten::copy"}
 
 
 def visit_wrapper(model: Model, node: Node) -> bool:
@@ -58,19 +56,18 @@ def visit_candidate(model: Model, node: Node) -> bool:
     """
     if hidden_alias.visit(model, node):
         return True
-    name = schema_of(node.target).name
+    schema = schema_of(node.target)
     if node in model.setting.aside:
-        if name in _NAMED or in_place_form.in_place_form(node.target) is not None:
-            model.unsupported.append((node, ((name, "self"),), functional.copied_bytes(model, node)))
+        if schema.is_copy or schema.is_scatter or in_place_form.in_place_form(node.target) is not None:
+            label = schema.name, "self"
+            model.unsupported.append((node, (label,), functional.copied_bytes(model, node)))
         return False
-    if name in views.INDEX_PUT:
+    if schema.is_index_put:
         return index_put.visit(model, node)
-    if name in views.VIEWS:
+    if schema.writes_through is not None:
         return view_scatter.visit(model, node)
-    if name == "aten::clone":
-        return clone.visit(model, node)
-    if name == "aten::copy":
-        return clone.visit_copy(model, node)
+    if schema.is_copy:
+        return clone.visit(model, node) if schema.name == "aten::clone" else clone.visit_copy(model, node)
     return functional.visit(model, node)
 
 

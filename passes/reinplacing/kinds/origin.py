@@ -15,7 +15,7 @@ import torch
 from torch.fx import Node
 
 from ...memory.region import Region
-from ...ops.schema import argument
+from ...ops.schema import argument, traits_of
 from ..facts.candidate import Candidate, Kind
 from ..facts.model import Model
 from ..facts.place import Place, Storage, reads_alike
@@ -23,7 +23,6 @@ from ..facts.place import Place, Storage, reads_alike
 aten: Any = torch.ops.aten
 _FEW = 16  # elements that are followed one by one
 _STEPS = 8  # candidates that each is followed through
-_ARRANGING = (aten.cat.default, aten.flip.default)  # what they return is elements of their operands
 Part = tuple[Storage, Region]  # some elements of a value, in their order
 
 
@@ -59,7 +58,7 @@ def _is_composed(model: Model, storage: Storage, written: Region) -> bool:
     if written.moves_from(written, _FEW) is None:
         return False
     maker = model.made_by.get(storage)
-    return storage.node.target in _ARRANGING or (maker is not None and maker.kind is Kind.SCATTER)
+    return traits_of(storage.node.target).arranges or (maker is not None and maker.kind is Kind.SCATTER)
 
 
 def _element(offset: int, item: int) -> Region:
@@ -129,7 +128,7 @@ def _taken(source: Place, written: Region, element: Region) -> Part | None:
 def _arranged(model: Model, part: Part) -> Part | None:
     """Return the element of an operand that an operator put there which only arranges elements anew."""
     element, node = part[1], part[0].node
-    place = model.place(node) if node.target in _ARRANGING else None
+    place = model.place(node) if traits_of(node.target).arranges else None
     if place is None or element.sizes or not place.region.static:
         return None
     if element.itemsize != place.region.itemsize:

@@ -31,7 +31,7 @@ def moves(model: Model, operand: Place) -> bool:
 
     Of an expanded one torch makes a tensor of its own, with all elements.
     """
-    return model.addressing.has_names and not is_expanded(operand.value)
+    return model.layouts.has_names and not is_expanded(operand.value)
 
 
 def bytes_written(model: Model, node: Node, place: Place) -> Region | None:
@@ -198,6 +198,6 @@ def _write_view(rewriter: Rewriter, node: Node, candidate: Candidate, operand: N
         if moved:
             args = [argument(node, name) for name in ("size", "stride", "storage_offset")]
             args, kwargs = [*args[:2], rewriter.emitter.moved(node, args[0], args[2], moved)], {}
-    view = rewriter.emitter.view(node, views.view_of(node), (operand, *args), kwargs)
+    view = rewriter.emitter.view(node, schema_of(node.target).writes_through, (operand, *args), kwargs)
     copy = rewriter.emitter.call(node, aten.copy_.default, (view, source))
     copy.meta["val"] = view.meta["val"]

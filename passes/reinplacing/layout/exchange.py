@@ -8,7 +8,6 @@ layout: the exchange is legal iff every view can still be made and no other resu
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -16,30 +15,17 @@ from torch.fx import Node
 
 from ... import _torch
 from ...graph.collective import is_collective
-from ...memory.geometry import is_multiple
+from ...graph.layouts import Layout
 from ...memory.region import Region, as_size
 from ...ops import views
 from ...ops.schema import argument, is_operator, schema_of, tensors
-from ...ops.true_strides import MISTOLD, UNTOLD_OF_ONE, is_mistold, is_untold
-from ...ops.views import REGROUPING
+from ...ops.true_strides import is_mistold
 from ...ops.wrapper_names import is_wrapper
 from ...reason import Reason
 from ..facts.model import Model
 from ..facts.place import Place, Storage, Value, is_known, reads_alike
 from . import mixtures
 
-# These name bytes by strides of their own, so another layout means other elements to them.
-_BY_STRIDES = frozenset(
-    f"{space}::{name}"
-    for space in ("aten", "prims")
-    for name in (
-        "as_strided",
-        "as_strided_scatter",
-        "as_strided_copy",
-        "_reshape_alias",
-        "_reshape_alias_copy",
-    )
-)
 _INT = frozenset({int})
 _FEW = 32  # elements that are looked at one by one
 _MOST_USERS = 64  # a result used more often than this keeps its own layout: the check stays linear
@@ -61,24 +47,21 @@ def settle(
     storage, place = result.storage, model.place(operand)
     storage.relaid = item is None and node in model.relaid  # by what its operand is laid out like
     assert place is not None
-    is_told = _has_form(model, place, result) and not _is_guess(model, operand, storage.node, item)
+    layout = model.layouts.of(storage.node, item)
+    is_told = _has_form(model, place, result) and not _is_guess(model, operand, storage.node, layout)
     if not is_told or _is_turned_nothing(place, result):
         return storage, Reason.LAYOUT
     if model.geometry.self_overlapping(place.region):
         return storage, Reason.SELF_OVERLAP
-    named = _asked(model.addressing.names, storage.node, item)
-    if _is_alike(model, place, result, item):
-        storage.shift = place.region.offset - result.region.offset
-        if not is_multiple(storage.shift, named):
-            # Offsets into the result's storage must be moved along: by whole items, by a constant.
-            storage.shift = 0
-            return storage, Reason.LAYOUT
+    shift = place.region.offset - result.region.offset
+    if layout.may_move(shift) and _is_alike(model, place, result):
+        storage.shift = shift
         storage.relaid = place.storage.relaid
         return storage, None
     if node is None or node in model.setting.own_layout:
         return storage, Reason.LAYOUT
     # Laid out anew it begins where the operand does: offsets that name its bytes would not know.
-    if _asked(model.addressing.begins, storage.node, item) and place.region.offset != result.region.offset:
+    if layout.is_located and shift != 0:
         return storage, Reason.LAYOUT
     if not _relay(model, node, place.value, item):
         return storage, Reason.LAYOUT
@@ -103,29 +86,20 @@ def _is_turned_nothing(place: Place, result: Place) -> bool:
     return 0 in result.region.sizes and place.region.strides != result.region.strides
 
 
-def _is_guess(model: Model, operand: Node, node: Node, item: int | None) -> bool:
+def _is_guess(model: Model, operand: Node, node: Node, layout: Layout) -> bool:
     """Return whether somebody may notice that an operand's strides of dimensions of one are not those told.
 
     A wrapper's copy has the strides of its operand, whichever these are.
     """
-    calls = model.calls
-    if operand.name not in calls.strides.guessed_in(model.graph) or not is_operator(node.target):
+    if not model.layouts.of(operand).guessed or not is_operator(node.target):
         return False
-    return calls.inner or _asked(model.addressing.views, node, item) > 0
+    return model.calls.inner or layout.viewed > 0
 
 
-def _asked(question: Callable[[Node], int], node: Node, item: int | None) -> int:
-    """Return what is asked of where a result begins: of one of a list, by those who take it."""
-    if item is None:
-        return question(node)
-    return max((question(user) for user in node.users if user.args[1] == item), default=0)
-
-
-def _is_alike(model: Model, place: Place, result: Place, item: int | None) -> bool:
+def _is_alike(model: Model, place: Place, result: Place) -> bool:
     """Return whether a result has its operand's layout, as far as anybody would notice."""
-    if not model.geometry.same_layout(place.region, result.region) or _is_fussy(model, place, result, item):
-        return False
-    return _same_units(model, place.value, result.value)
+    alike = model.geometry.same_layout(place.region, result.region)
+    return alike and _same_units(model, place.value, result.value)
 
 
 def _same_units(model: Model, a: torch.Tensor, b: torch.Tensor) -> bool:
@@ -135,15 +109,6 @@ def _same_units(model: Model, a: torch.Tensor, b: torch.Tensor) -> bool:
         return mine == other
     strides = zip(map(as_size, mine), map(as_size, other), strict=True)
     return all(model.geometry.equal(s, t) for s, t in strides)
-
-
-def _is_fussy(model: Model, place: Place, result: Place, item: int | None) -> bool:
-    """Return whether a view of another dtype would notice where the result lies.
-
-    It asks for an offset that its item size divides.
-    """
-    viewed = _asked(model.addressing.views, result.storage.node, item)
-    return not is_multiple(place.region.offset - result.region.offset, viewed)
 
 
 def value(model: Model, node: Node, storage: Storage, result: Value) -> Value:
@@ -187,11 +152,11 @@ def _agrees(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
         return _lay(user, [laid[user.all_input_nodes[0]]], laid)
     # Random numbers are drawn in the order of memory: laid out anew, other elements get them.
     told = not (schema.mutable or schema.seeded or _is_untold(model, user, laid))
-    if not told or schema.name in MISTOLD:
+    if not told or schema.laid_out is not None:
         return told  # such a result has the strides that it had
     if not schema.name.startswith(("aten::", "prims::")):
         return _is_kernel(user) and all(_is_told_nothing(model, user, n, laid[n]) for n in _laid(user, laid))
-    if schema.name in _BY_STRIDES:
+    if schema.by_strides:
         if argument(user, schema.names[0]) not in laid:
             return True  # a source: what it is put into has the layout that it had
         if not _names_the_same(user, laid):
@@ -204,7 +169,7 @@ def _agrees(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
     if schema.meta_only and not _same_numbers(model, result, user.meta.get("val")):
         return False
     new, old = list(tensors(result)), list(tensors(user.meta.get("val")))
-    if len(old) != len(new) or (schema.name in REGROUPING and not _keeps_bytes(model, laid, user, new[0])):
+    if len(old) != len(new) or (schema.regroups and not _keeps_bytes(model, laid, user, new[0])):
         return False
     if schema.view:
         return _agrees_as_view(model, user, laid, new, source)
@@ -250,17 +215,15 @@ def _is_unused(user: Node, item: int) -> bool:
 
 def _is_untold(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
     """Return whether fake tensors cannot tell the strides of what a user makes of another layout."""
-    if is_untold(user.target):
-        return True
     schema = schema_of(user.target)
+    if schema.untold:
+        return True
     operand = argument(user, schema.names[0]) if schema.names else None
     if not isinstance(operand, Node):
         return False
-    if schema.name in UNTOLD_OF_ONE:
+    if schema.untold_of_one:
         return _has_one(operand.meta["val"])
-    return any(
-        is_mistold(user, value) for value in (None, *model.layouts.get(operand, ()), laid.get(operand))
-    )
+    return any(is_mistold(user, value) for value in (None, *model.tried.get(operand, ()), laid.get(operand)))
 
 
 def _asked_for_units(model: Model, value: torch.Tensor) -> bool:
@@ -269,11 +232,11 @@ def _asked_for_units(model: Model, value: torch.Tensor) -> bool:
     One with smaller items needs a stride of 1 in the last dimension, and the graph as written works. One
     with larger items needs strides that are whole items.
     """
-    if not model.addressing.has_dtype_views:
+    if not model.layouts.has_views:
         return False
     strides = zip(value.shape, value.stride(), strict=True)
     found = [stride for size, stride in strides if not isinstance(size, int) or size == 1]
-    if model.addressing.unit > value.element_size():
+    if model.layouts.unit > value.element_size():
         return bool(found)
     return not all(isinstance(n, int) and n != 1 for n in found)
 

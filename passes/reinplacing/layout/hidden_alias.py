@@ -6,24 +6,20 @@ the result is looked at as a view of it; where it does not, neither is written.
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch.fx import Node
 
 from ... import _torch
 from ...memory.region import Region, as_size
 from ...ops.schema import is_operator, schema_of
+from ...ops.traits import overloads
 from ...ops.true_strides import is_mistold
 from ...reason import Reason
 from ..facts.model import Model
 from ..facts.place import Place, Value, mapped, places
 
 Operands = list[tuple[Node, Place]]
-
-
-# Those whose schemas are told to hide an alias (``ops/schema.py``), to be found in a graph.
-OPERATORS: tuple[Any, ...] = (torch.ops.prims.device_put.default, torch.ops.aten.lift.default)
+OPERATORS = overloads(lambda traits: traits.hides_alias)  # to be found in a graph
 
 
 def visit(model: Model, node: Node) -> bool:

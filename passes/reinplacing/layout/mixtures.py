@@ -56,8 +56,8 @@ def works_with_any(model: Model, user: Node, laid: dict[Node, Any], result: Any)
     written = user.meta.get("val")
     if user in model.relaid and is_alike(model, result, written):
         return False  # with all of them it would be laid out as written, and with some it would not
-    known = [result, written, *model.layouts.get(user, ())]
-    choices = [(n.meta["val"], *model.layouts.get(n, ()), value) for n, value in new.items()]
+    known = [result, written, *model.tried.get(user, ())]
+    choices = [(n.meta["val"], *model.tried.get(n, ()), value) for n, value in new.items()]
     if math.prod(map(len, choices)) > _MOST_MIXTURES:
         return False
     for mixture in itertools.product(*choices):
@@ -82,4 +82,4 @@ def note(model: Model, laid: dict[Node, Any]) -> None:
     """Take new layouts over into the model."""
     model.relaid.update(laid)
     for node, value in laid.items():
-        model.layouts.setdefault(node, []).append(value)
+        model.tried.setdefault(node, []).append(value)

@@ -18,14 +18,14 @@ from torch.fx.node import map_arg
 
 from ... import _torch
 from ...errors import GraphError
+from ...graph.layouts import displaced_scatters
 from ...memory.geometry import Geometry
 from ...memory.region import Region
 from ...ops import wrapper
-from ...ops.schema import arguments, is_operator, schema_of, tensors
+from ...ops.schema import arguments, is_operator, schema_of, tensors, traits_of
 from ...ops.true_strides import has_rule, is_mistold, made
-from ...ops.views import VIEWS, absolute, is_absolute, is_expanded
+from ...ops.views import absolute, is_absolute, is_expanded
 from ...ops.wrapper_names import is_wrapper
-from . import doubtful
 
 _EMPTY = torch.ops.aten.empty_strided.default
 Result = TypeVar("Result")
@@ -71,7 +71,7 @@ def _retell(graph: Graph) -> dict[Node, Any]:
     try:
         mistold = {n for n in graph.nodes if id(n.target) in ruled and is_mistold(n)}
         # Nobody but offsets asks where a value begins.
-        displaced = doubtful.displaced(graph) if is_named else frozenset()
+        displaced = displaced_scatters(graph) if is_named else frozenset()
     except (TypeError, AttributeError, IndexError, KeyError):
         return {}  # arguments that do not fit: the analysis says which
     first = mistold | displaced
@@ -107,7 +107,7 @@ def _retell_one(node: Node, new: dict[Node, Any], fake_mode: Any, *, is_displace
             if value is None and (is_given_others or is_displaced):
                 args, kwargs = map_arg((node.args, node.kwargs), told)
                 value = _torch.run_fake(fake_mode, node.target, args, kwargs)
-                if is_operator(node.target) and schema_of(node.target).name in VIEWS:
+                if traits_of(node.target).writes_through is not None:
                     value = _laid_out_like(told(node.all_input_nodes[0]), fake_mode)
     except Exception as error:  # a view that these strides do not allow, or a kernel without a fake form
         raise _Untellable from error

@@ -168,7 +168,7 @@ def _visit_view(model: Model, node: Node, schema: OpSchema) -> None:
         owner.storage.close(Reason.LAYOUT, node)
     if not model.target.sees_view(node, owner.storage.is_input):
         owner.storage.close(Reason.LOWERING, node)
-    is_unsure = schema.view_or_copy and operand in model.addressing.untold
+    is_unsure = schema.view_or_copy and isinstance(operand, Node) and model.layouts.of(operand).untold
     shares = (_torch.storage_key(t) == _torch.storage_key(owner.value) for t in tensors(val))
     if not is_unsure and all(shares):
         model.values[node] = mapped(lambda t: model.at(owner.storage, t), val)

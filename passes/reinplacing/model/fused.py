@@ -26,10 +26,10 @@ from collections.abc import Iterator
 import torch
 from torch.fx import Node
 
-from ... import _torch
+from ...graph.alias import uses, viewed
 from ...ops import lists
-from ...ops.schema import is_operator, schema_of
-from ...ops.views import COMPUTED
+from ...ops.computed import is_factory, is_pointwise
+from ...ops.schema import schema_of
 from ..facts.candidate import Candidate, Kind
 from ..facts.model import Model
 from ..facts.options import Options
@@ -38,16 +38,6 @@ from ..facts.place import Place
 # Inductor puts a value into memory that reads more buffers than this, once it is used twice.
 _MOST_READS = 4
 _MOST_NODES = 30
-
-
-_FACTORIES = (
-    *("aten::full", "aten::zeros", "aten::ones", "aten::arange", "prims::iota", "aten::scalar_tensor"),
-    "aten::empty",  # its user may choose a layout only as long as nothing is written into it
-)
-
-
-# Operators that pick elements: no pointwise ones, but computed where they are used all the same.
-_PICKING = ("aten::index", "aten::_unsafe_index", "aten::gather", "aten::flip", "aten::constant_pad_nd")
 
 
 def fused(model: Model, options: Options) -> frozenset[int]:
@@ -61,7 +51,7 @@ def fused(model: Model, options: Options) -> frozenset[int]:
 
 
 def _is_computed_scatter(candidate: Candidate) -> bool:
-    return candidate.kind is Kind.SCATTER and schema_of(candidate.node.target).name in COMPUTED
+    return candidate.kind is Kind.SCATTER and schema_of(candidate.node.target).is_computed_scatter
 
 
 def _of_lists(model: Model) -> Iterator[Candidate]:
@@ -118,14 +108,11 @@ class _Rule:
 
     def _is_elementwise(self, node: Node) -> bool:
         """Return whether Inductor computes a node where it is used."""
-        if node.op != "call_function" or not is_operator(node.target) or not _is_plain(node):
+        if not _is_plain(node):
             return False
         if node in self._scatters:
             return self.is_known_computed(node)
-        schema = schema_of(node.target)
-        if schema.name.startswith(_FACTORIES):
-            return True
-        return _is_pointwise(node)
+        return is_factory(node) or is_pointwise(node)
 
     def is_known_computed(self, node: Node) -> bool:
         """Return whether an earlier scatter is computed."""
@@ -145,7 +132,7 @@ class _Rule:
             if reader in self._scatters:
                 if not self._is_dissolved(reader, depth + 1):
                     return False
-            elif not (reader.op == "call_function" and is_operator(reader.target) and _is_pointwise(reader)):
+            elif not is_pointwise(reader):
                 return False
         return True
 
@@ -170,32 +157,17 @@ class _Rule:
         return True
 
     def _base(self, node: Node) -> Node:
-        """Return what a node is a view of."""
-        while node.op == "call_function" and is_operator(node.target) and schema_of(node.target).view:
-            source = node.args[0]
-            if not isinstance(source, Node) or not isinstance(self._model.values.get(source), Place):
-                return node
+        """Return what a node is a view of, as far as each is of one value."""
+        while (source := viewed(node)) is not None and isinstance(self._model.values.get(source), Place):
             node = source
         return node
 
     def _readers(self, node: Node) -> set[Node]:
         """Return what reads a node, through views."""
         if node not in self._read_by:
-            found = self._read_by[node] = set()
-            pending = [(node, user) for user in node.users]
-            while pending:
-                read, user = pending.pop()
-                if user.op == "call_function" and is_operator(user.target) and schema_of(user.target).view:
-                    pending.extend((user, further) for further in user.users)
-                elif not _takes_only_shape(user, read):
-                    found.add(user)
+            readers = ((user, read) for user, read in uses(node) if viewed(user) is not read)
+            self._read_by[node] = {user for user, read in readers if not _takes_only_shape(user, read)}
         return self._read_by[node]
-
-
-def _is_pointwise(node: Node) -> bool:
-    op = node.target
-    tagged = torch.Tag.pointwise in op.tags or _picks(node)  # type: ignore[union-attr]
-    return tagged and _torch.is_lowered(op) and not _torch.is_fallback(op)
 
 
 def _takes_only_shape(user: Node, read: Node) -> bool:
@@ -203,13 +175,6 @@ def _takes_only_shape(user: Node, read: Node) -> bool:
     return (
         user.target is torch.ops.aten.copy.default and user.args[:1] == (read,) and read not in user.args[1:]
     )
-
-
-def _picks(node: Node) -> bool:
-    """Return whether a node picks elements by numbers; by a mask it does not know how many."""
-    values = (n.meta.get("val") for n in node.all_input_nodes[1:])
-    masked = any(isinstance(v, torch.Tensor) and v.dtype in (torch.bool, torch.uint8) for v in values)
-    return schema_of(node.target).name in _PICKING and not masked
 
 
 def _is_plain(node: Node) -> bool:

@@ -90,13 +90,13 @@ class Rewriter:
             copy = self.emitter.empty(node, current)
         else:
             copy = self.emitter.clone(node, current, result)
-        if self.model.addressing.has_names:
+        if self.model.layouts.has_names:
             moved = copy.meta["val"].storage_offset() - was.storage_offset()
             self.rebased[candidate.result] = int(moved) * was.element_size()
         return copy
 
     def _padding(self, candidate: Candidate, was: torch.Tensor) -> int:
-        item = self.model.addressing.views(candidate.node)
+        item = self.model.layouts.of(candidate.node).viewed
         if not item or not self.model.target.begins_anywhere or not geometry.may_be_padded(was):
             return 0
         return geometry.padding(was, item)

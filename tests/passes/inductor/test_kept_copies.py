@@ -45,6 +45,12 @@ def target_then_source(target: torch.Tensor, source: torch.Tensor) -> None:
     source.add_(1)
 
 
+def half_then_source(source: torch.Tensor, target: torch.Tensor) -> None:
+    """One of several views is a view of the source, too."""
+    target[:] = source.chunk(1)[0]
+    source.add_(1)
+
+
 def swapped(a: torch.Tensor, b: torch.Tensor) -> None:
     old = a.clone()
     a.copy_(b)
@@ -96,7 +102,7 @@ def neutral(a: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 PROGRAMS = [
     *(source_then_target, target_then_source, swapped, rotated, twice, kept_input, turned, joined),
-    *(converted, repeated, neutral),
+    *(converted, repeated, neutral, half_then_source),
 ]
 
 

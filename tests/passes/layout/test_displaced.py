@@ -9,10 +9,9 @@ from torch.fx import Node
 from pytest_reinplace.passes import Report, reinplace
 from pytest_reinplace.passes.fuzz import adversary
 from pytest_reinplace.passes.fuzz.builder import GraphBuilder
-from pytest_reinplace.passes.reinplacing.layout.doubtful import are_hidden
 from pytest_reinplace.passes.verify import assert_equivalent
 
-from ..nested import twin
+from ..nested import is_hidden, twin
 from ..trace import arange
 
 aten = torch.ops.aten
@@ -69,8 +68,8 @@ def test_nothing_is_written_where_what_is_told_cannot_be_corrected(is_told: bool
     args = part.b.subgraph(total), "total", part.new
     call = part.b.called(torch.ops.higher_order.invoke_subgraph, args, (part.b.fresh(torch.zeros(())),))
     named = part.b.call(aten.neg.default, part.named(2))
-    assert are_hidden(part.b.graph) is not is_told
-    assert not are_hidden(part.b.graph, lowered=True)  # Inductor makes memory as told
+    assert is_hidden(part.b.graph) is not is_told
+    assert not is_hidden(part.b.graph, lowered=True)  # Inductor makes memory as told
     report = part.held(named, part.b.item(call, 0))
     assert report.reinplaced == ([SCATTER] if is_told else [])
 

@@ -10,11 +10,9 @@ from pytest_reinplace.passes import Report, reinplace
 from pytest_reinplace.passes._torch import hop
 from pytest_reinplace.passes.fuzz import adversary
 from pytest_reinplace.passes.fuzz.builder import GraphBuilder
-from pytest_reinplace.passes.reinplacing.layout.doubtful import are_hidden
-from pytest_reinplace.passes.reinplacing.layout.slices import names_adrift
 from pytest_reinplace.passes.verify import assert_equivalent
 
-from ..nested import twin
+from ..nested import is_hidden, twin
 from ..trace import arange
 
 aten = torch.ops.aten
@@ -92,8 +90,7 @@ def test_bytes_of_a_slice_are_named_inside(of_slice: bool) -> None:
     after = twin(gm)
     reinplace(after)
     assert_equivalent(gm, after, b.inputs)
-    assert names_adrift(gm.graph) is of_slice
-    assert are_hidden(gm.graph) is of_slice
+    assert is_hidden(gm.graph) is of_slice
 
 
 @pytest.mark.parametrize("named", [True, False])
@@ -103,7 +100,7 @@ def test_a_carry_begins_where_a_slice_does_from_the_second_iteration_on(named: b
     after = twin(gm)
     reinplace(after)
     assert_equivalent(gm, after, b.inputs)
-    assert names_adrift(gm.graph) is named
+    assert is_hidden(gm.graph) is named
 
 
 @pytest.mark.parametrize("of_slice", [True, False])
@@ -114,7 +111,7 @@ def test_bytes_are_named_where_a_loop_asks_whether_to_go_on(named: bool, of_slic
     after = twin(gm)
     reinplace(after)
     assert_equivalent(gm, after, b.inputs)
-    assert names_adrift(gm.graph) is (named and of_slice)
+    assert is_hidden(gm.graph) is (named and of_slice)
 
 
 def test_what_is_computed_from_a_carry_begins_where_the_graph_says() -> None:
@@ -133,13 +130,13 @@ def test_a_subgraph_that_calls_itself_is_walked_once() -> None:
     called = inner.called(target, given, (value.meta["val"],))
     gm = inner.finished([inner.item(called, 0)])
     setattr(gm, str(node.target), gm)
-    assert not names_adrift(gm.graph)
+    assert not is_hidden(gm.graph)
 
 
 def test_a_graph_that_names_nothing_or_runs_nothing_on_slices_is_not_walked() -> None:
     b = GraphBuilder()
     gm = b.finished([b.call(aten.neg.default, scanned(b))])
-    assert not are_hidden(gm.graph) and not names_adrift(gm.graph)
+    assert not is_hidden(gm.graph)
 
 
 def test_what_is_stacked_begins_where_the_graph_says() -> None:

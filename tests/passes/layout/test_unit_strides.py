@@ -14,10 +14,9 @@ from pytest_reinplace.passes import Reason, Report, reinplace
 from pytest_reinplace.passes._torch import hop
 from pytest_reinplace.passes.fuzz import adversary
 from pytest_reinplace.passes.fuzz.builder import GraphBuilder
-from pytest_reinplace.passes.graph.subgraphs import graphs
+from pytest_reinplace.passes.graph.layouts import known
 from pytest_reinplace.passes.inductor.target import INDUCTOR
 from pytest_reinplace.passes.reinplacing.facts.options import Options
-from pytest_reinplace.passes.reinplacing.layout.unit_strides import guessed
 from pytest_reinplace.passes.reinplacing.run import reinplace_graph
 from pytest_reinplace.passes.verify import assert_equivalent
 
@@ -148,10 +147,10 @@ def test_dimensions_that_may_be_one_are_guessed() -> None:
 
     gm = make_fx(program, tracing_mode="symbolic")(torch.ones(4, 12)[:, :6])
     (multiplied,) = gm.graph.find_nodes(op="call_function", target=aten.mul.Tensor)
-    assert multiplied.name in guessed(graphs(gm.graph))[gm]
+    assert known(gm.graph).of(gm.graph).of(multiplied).guessed
     shape_env = multiplied.meta["val"].fake_mode.shape_env
     before = list(shape_env.guards)
-    guessed(graphs(gm.graph))
+    known(gm.graph)
     assert shape_env.guards == before
 
 
@@ -226,4 +225,5 @@ def test_a_guess_is_carried_to_the_next_iteration() -> None:
     b = GraphBuilder()
     gm, names = carrying(b)
     (body,) = (m for m in gm.children() if m.graph.find_nodes(op="call_function", target=aten.sub.Tensor))
-    assert set(names) <= guessed(graphs(gm.graph))[body]
+    values = known(gm.graph).of(body.graph).values
+    assert all(values[name].guessed for name in names)

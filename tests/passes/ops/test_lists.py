@@ -10,6 +10,7 @@ import torch._inductor.config as inductor_config
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from pytest_reinplace.passes.fuzz.builder import GraphBuilder
+from pytest_reinplace.passes.inductor import lowering
 from pytest_reinplace.passes.ops import lists
 
 from ..trace import arange
@@ -39,7 +40,7 @@ class Made:
             chosen = shape_env.create_unbacked_symint() if size is None else size
             for element in self.elements:
                 element.meta["val"] = torch.empty(chosen, device=device)
-        return lists.is_stored(self.node)
+        return lowering.is_list_stored(self.node)
 
 
 def test_a_gpu_stores_what_others_use() -> None:

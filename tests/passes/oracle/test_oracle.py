@@ -15,6 +15,7 @@ from torch.fx import GraphModule
 from pytest_reinplace.passes import Options, ReinplaceError, declare, reinplace
 from pytest_reinplace.passes.fuzz import adversary, dtype_view
 from pytest_reinplace.passes.fuzz.builder import GraphBuilder
+from pytest_reinplace.passes.graph.layouts import known
 from pytest_reinplace.passes.inductor.target import INDUCTOR
 from pytest_reinplace.passes.ops import higher_order, in_place_form, schema
 from pytest_reinplace.passes.oracle import command
@@ -22,7 +23,6 @@ from pytest_reinplace.passes.oracle.command import minimal
 from pytest_reinplace.passes.oracle.tally import Tally, tallied
 from pytest_reinplace.passes.oracle.verdict import Pass, Verdict, judged
 from pytest_reinplace.passes.reinplacing.decide import conditions
-from pytest_reinplace.passes.reinplacing.facts.asked import untold
 from pytest_reinplace.passes.reinplacing.facts.model import Model
 from pytest_reinplace.passes.reinplacing.kinds import functional
 from pytest_reinplace.passes.reinplacing.model import build
@@ -257,7 +257,8 @@ def test_recorded_values_are_those_of_a_run() -> None:
 
     for seed in range(300):
         graph = random_graph(seed)
-        lying = untold(graph.gm.graph.nodes)
+        layouts = known(graph.gm.graph).of(graph.gm.graph)
+        lying = {n for n in graph.gm.graph.nodes if layouts.of(n).untold}
         run(graph.gm, cloned(graph.inputs), observer=same)
 
 
