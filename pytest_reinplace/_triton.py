@@ -13,7 +13,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from .located import nearest
+from .nearest import nearest
 
 
 class TritonSeamError(RuntimeError):

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from . import _torch, install, pass_under_test, traffic, triton_cpu
 from .captured import CapturedGraph
+from .choices import BACKENDS
 from .graph_backend import compile_graph
-from .options import BACKENDS
 from .post_grad import PostGrad
 from .progress import Progress
 from .verifier import Verifier, Watched
@@ -21,9 +21,9 @@ from .verifier import Verifier, Watched
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from .entry import Tolerance
     from .pass_under_test import PassUnderTest
     from .passes import Report
+    from .tolerance import Tolerance
 
 # A graph from a cache has passed no pass.
 _UNCACHED = {"force_disable_caches": True}

@@ -10,9 +10,9 @@ import pytest
 from . import comparison_text, stored
 from .comparison import Comparison, compare
 from .limit import exact
-from .options import Settings
 from .record import Record
 from .reports.document import as_json, document
+from .settings import Settings
 from .stored import Stored
 
 # A run that was interrupted, or broke, says so by itself.

@@ -98,7 +98,7 @@ class Controller:
         if self._settings.updates:
             from .measure import update
 
-            self._updated = update.recorded(records, self._config, self._settings)
+            self._updated = update.recorded(records, self._config, self._settings.update_new_only)
             if update.failed(self._updated) and session.exitstatus == pytest.ExitCode.OK:
                 session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
         if self._old is not None:

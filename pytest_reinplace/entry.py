@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .located import EntryError, Located, nearest, read
+from .choices import BACKENDS, DEVICES, PASSES
+from .located import EntryError, Located, read
+from .nearest import nearest
+from .tolerance import Tolerance
 
 SUFFIX = ".reinplace.yaml"
-BACKENDS = ("graph", "inductor")
-DEVICES = ("cpu", "cuda")
-PASSES = ("exact", "inductor")
 
 _REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _OPTIONAL = (
@@ -41,26 +41,6 @@ _NOT_AHEAD = {
     "grad": (True, "a library of AOTInductor has no backward"),
 }
 _PRESET = ("args", "backend", "clones", "tolerance", "unrunnable")
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Tolerance:
-    """How far compiled values may be from eager ones: ``|a - b| <= atol + rtol * |b|``.
-
-    Args:
-        rtol: relative difference.
-        atol: absolute difference.
-        integers: how far integers may be apart instead, e.g. 1 where a value between two steps of a grid may
-            be rounded either way; ``None``: as far as all others.
-    """
-
-    rtol: float = 1e-5
-    atol: float = 1e-6
-    integers: float | None = None
-
-    def __str__(self) -> str:
-        both = f"rtol={self.rtol:g}, atol={self.atol:g}"
-        return both if self.integers is None else f"{both}, integers={self.integers:g}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -122,7 +102,7 @@ class Entry:
 
 
 def load(path: Path) -> Entry:
-    """Read and check one entry; raises :class:`~pytest_reinplace.located.EntryError` naming file and line."""
+    """Read and check one entry; raises :class:`EntryError` naming file and line."""
     document = read(path)
     keys = document.record(("builder", "clones"), _OPTIONAL)
     return Entry(
@@ -185,7 +165,7 @@ def _preset(device: str, common: Mapping[str, Located], own: Mapping[str, Locate
     return Preset(
         device=device,
         args={**_args(common.get("args")), **_args(own.get("args"))},
-        backend=both["backend"].choice(BACKENDS) if "backend" in both else _default_backend(device),
+        backend=both["backend"].choice(sorted(BACKENDS)) if "backend" in both else _default_backend(device),
         clones={**_clones(common.get("clones")), **_clones(own.get("clones"))},
         tolerance=_tolerance(both["tolerance"]) if "tolerance" in both else Tolerance(),
         unrunnable={**_reasons(common.get("unrunnable")), **_reasons(own.get("unrunnable"))},
@@ -224,7 +204,7 @@ def _by_pass(item: Located, what: str) -> dict[str, Located]:
     for name, value in found.items():
         if name not in PASSES and not _REFERENCE.fullmatch(name):
             raise value.error(
-                f"unknown pass {value.key!r}{nearest(name, PASSES)} (or 'package.module:attribute')"
+                f"unknown pass {value.key!r}{nearest(name, sorted(PASSES))} (or 'package.module:attribute')"
             )
     return found
 
@@ -236,4 +216,4 @@ def _tolerance(item: Located) -> Tolerance:
     return Tolerance(**{name: value.number() for name, value in keys.items()})
 
 
-__all__ = ["BACKENDS", "DEVICES", "SUFFIX", "Entry", "EntryError", "Preset", "Tolerance", "load"]
+__all__ = ["SUFFIX", "Entry", "EntryError", "Preset", "load"]

@@ -105,9 +105,7 @@ def _wrong(hook: HookCaller, config: pytest.Config, problem: str) -> HookError:
 
 def _everyone(hook: HookCaller, config: pytest.Config) -> str:
     """Name the plugins that implement a hook, ours left out: pluggy does not say whose answer came."""
-    theirs = [
-        impl for impl in hook.get_hookimpls() if not impl.function.__module__.startswith(f"{__package__}.")
-    ]
+    theirs = [i for i in hook.get_hookimpls() if not i.function.__module__.startswith("pytest_reinplace.")]
     names = sorted({_name(impl, config) for impl in theirs})
     return f"{'plugin' if len(names) == 1 else 'one of the plugins'} {', '.join(names)}"
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from . import marker
-from .options import Settings
+from .settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,12 +20,6 @@ if TYPE_CHECKING:
 SETTINGS = pytest.StashKey[Settings]()
 _CAPTURE = pytest.StashKey["Capture"]()
 
-# The name under which a test's graphs travel with its report, from xdist workers and into JUnit's file.
-PROPERTY = "reinplace"
-# The attribute of a report that brings the pictures of these graphs: JUnit's file has no use for them.
-PICTURES = "reinplace_pictures"
-# The name under which what was measured travels along.
-MEASURED = "reinplace_measured"
 # On the stash of an item that captures by itself what it compiles.
 OWN = pytest.StashKey[bool]()
 _PICTURES = pytest.StashKey[str]()
@@ -138,6 +132,7 @@ def hand_on(item: pytest.Item) -> None:
 def attach(item: pytest.Item, graphs: Iterable[CapturedGraph]) -> None:
     """Put graphs on the report that pytest will make of a test: numbers and outcomes, pictures apart."""
     from .counts import counts_of
+    from .record import PROPERTY
 
     data = [graph.to_dict() for graph in graphs]
     for name, count in counts_of(data).items():
@@ -151,6 +146,8 @@ def attach(item: pytest.Item, graphs: Iterable[CapturedGraph]) -> None:
 def illustrate(item: pytest.Item, report: pytest.TestReport) -> None:
     """Hand the pictures of a test over to its report; pytest-xdist takes any attribute along."""
     if report.when == "call" and _PICTURES in item.stash:
+        from .record import PICTURES
+
         setattr(report, PICTURES, item.stash[_PICTURES])
         del item.stash[_PICTURES]
 

@@ -6,7 +6,7 @@ import dataclasses
 import re
 from fractions import Fraction
 
-from .located import nearest
+from .nearest import nearest
 from .visible import visible
 
 METRICS = ("clones", "clone_bytes", "peak_bytes", "runtime")

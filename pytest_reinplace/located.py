@@ -5,10 +5,11 @@ Only plain data comes out: mappings with string keys, lists, strings, numbers, b
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from .nearest import nearest
 
 if TYPE_CHECKING:
     import yaml
@@ -122,14 +123,6 @@ class Located:
                 f"{value!r}{nearest(value, valid)}"
             )
         return value
-
-
-def nearest(word: str, valid: Iterable[str]) -> str:
-    """Return the end of a message that names the nearest valid word, or all of them when they are few."""
-    valid = list(valid)
-    if near := difflib.get_close_matches(word, valid, 1):
-        return f": did you mean {near[0]!r}?"
-    return f"; valid are {', '.join(map(repr, valid))}" if len(valid) <= 40 else ""
 
 
 def read(path: Path) -> Located:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from .entry import Tolerance
+from .tolerance import Tolerance
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

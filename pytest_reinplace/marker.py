@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from . import options
+from . import choices
 
 if TYPE_CHECKING:
-    from .entry import Tolerance
     from .marked import Marked
+    from .tolerance import Tolerance
 
 NAME = "reinplace"
-_TEXTS = {"device": options.device_name, "backend": options.backend_name, "pass_": options.pass_name}
+_TEXTS = {"device": choices.device_name, "backend": choices.backend_name, "pass_": choices.pass_name}
 _COUNTS = ("max_clones", "max_clone_bytes", "max_peak_bytes")
 _VALID = (*_TEXTS, *_COUNTS, "tolerance")
 
@@ -62,7 +62,7 @@ def _checked(item: pytest.Item, name: str, value: Any) -> Any:
 
 def _tolerance(item: pytest.Item, value: Any) -> Tolerance:
     """Return a tolerance as an entry's: one number for both, or either of ``rtol`` and ``atol`` by name."""
-    from .entry import Tolerance
+    from .tolerance import Tolerance
 
     both = value if isinstance(value, Mapping) else {"rtol": value, "atol": value}
     if not both or not both.keys() <= {"rtol", "atol"} or not all(map(_is_distance, both.values())):

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _torch
+from .choices import PASSES
 from .operators import V1, V2, mutable_arguments, op_of
-from .options import PASSES
 
 if TYPE_CHECKING:
     from torch.fx import Graph, GraphModule

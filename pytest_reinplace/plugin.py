@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from . import hookspec, item_capture, marker, options
+from .choices import PASSES
 from .fixtures import assert_clones, assert_reinplaced, reinplace
 from .item_capture import SETTINGS, settings_of
 
@@ -39,7 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
     settings = config.stash[SETTINGS] = options.resolve(config)
     if settings.disable:
         return
-    if settings.pass_name is not None and settings.pass_name not in options.PASSES:
+    if settings.pass_name is not None and settings.pass_name not in PASSES:
         from .pass_under_test import PassError, find
 
         try:

@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 
 from .counts import counts_of
-from .item_capture import MEASURED, PICTURES, PROPERTY
+
+# Raised when a key of the document of all records changes its meaning or goes; new keys may come without.
+SCHEMA = 1
+# The name under which a test's graphs travel with its report, from xdist workers and into JUnit's file.
+PROPERTY = "reinplace"
+# The attribute of a report that brings the pictures of these graphs: JUnit's file has no use for them.
+PICTURES = "reinplace_pictures"
+# The name under which what was measured travels along.
+MEASURED = "reinplace_measured"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -12,8 +12,7 @@ from typing import Any, NoReturn
 
 from . import plain
 from .measure.figures import Measurement
-from .record import Record
-from .reports.document import SCHEMA
+from .record import SCHEMA, Record
 from .visible import visible
 
 MAX_BYTES = 1 << 30

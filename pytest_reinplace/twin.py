@@ -13,8 +13,8 @@ import types
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from .entry import Tolerance
 from .program import Program
+from .tolerance import Tolerance
 
 if TYPE_CHECKING:
     import torch

@@ -11,8 +11,8 @@ from . import wording
 
 if TYPE_CHECKING:
     from .captured import CapturedGraph
-    from .entry import Tolerance
     from .passes import Outcome
+    from .tolerance import Tolerance
 
 _MOST_CLONES = 10
 _MOST_LABELS = 6

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..entry_run import importable
-from ..located import nearest
+from ..nearest import nearest
 from ..visible import visible
 from .errors import CommandError
 

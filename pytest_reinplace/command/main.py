@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .. import _torch
+from ..choices import BACKENDS, pass_name
 from ..limit import Limit, limit
-from ..options import BACKENDS, pass_name
 from ..stored import StoredError
 from ..visible import visible
 from .errors import CommandError

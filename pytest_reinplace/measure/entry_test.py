@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from .. import device, launch, progress, verification
-from ..item_capture import MEASURED, attach, settings_of
+from ..item_capture import attach, settings_of
 from ..limit import exact
+from ..record import MEASURED
 from . import baseline, gate
 from .benchmark import effort, report, withdraw
 from .figures import Measurement
@@ -26,7 +27,7 @@ from .sides import DeviceLost, Measured, OutOfMemory, measured
 if TYPE_CHECKING:
     from ..entry import Entry, Preset
     from ..entry_verdict import EntryVerdict
-    from ..options import Settings
+    from ..settings import Settings
 
 
 _READ = pytest.StashKey[dict[Path, baseline.Baselines]]()

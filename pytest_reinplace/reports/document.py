@@ -9,10 +9,7 @@ from typing import Any
 
 from .. import _torch, plain
 from ..counts import total
-from ..record import Record
-
-# Raised when a key changes its meaning or goes; new keys may come without that.
-SCHEMA = 1
+from ..record import SCHEMA, Record
 
 
 def document(

@@ -11,8 +11,8 @@ import pytest
 
 from .. import device, hooks
 from ..item_capture import settings_of
-from ..options import Settings
 from ..record import Record
+from ..settings import Settings
 from . import target
 from .annotation import commands
 from .document import as_json, document

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_reinplace import stored
-from pytest_reinplace.reports.document import SCHEMA
+from pytest_reinplace.record import SCHEMA
 
 from .reports import clone, graph, in_place, report, test
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from pytest_reinplace import located
-from pytest_reinplace.entry import Entry, EntryError, Tolerance, load
+from pytest_reinplace.entry import Entry, EntryError, load
+from pytest_reinplace.tolerance import Tolerance
 
 GOOD = """\
 name: decode

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from pytest_reinplace import Program
-from pytest_reinplace.entry import Tolerance
+from pytest_reinplace.tolerance import Tolerance
 from pytest_reinplace.twin import TwinError, differences, leaves, twin
 
 
