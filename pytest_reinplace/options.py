@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from .choices import backend_name, device_name, pass_name, side_name
-from .settings import Settings
+from .base.choices import backend_name, device_name, pass_name, side_name
+from .session.settings import Settings
 
 if TYPE_CHECKING:
-    from .limit import Limit
+    from .compare.limit import Limit
 
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("0", "false", "no", "off", "")
@@ -67,7 +67,7 @@ def switch(text: str) -> bool:
 
 def limit_text(text: str) -> str:
     """Return a limit as it was written; raises ``ValueError`` saying what was expected."""
-    from .limit import limit
+    from .compare.limit import limit
 
     return limit(text).text
 
@@ -194,7 +194,7 @@ def _settings(values: Mapping[str, Any]) -> Settings:
 def _limits(texts: Iterable[str]) -> tuple[Limit, ...]:
     if not texts:
         return ()
-    from .limit import limit
+    from .compare.limit import limit
 
     return tuple(map(limit, texts))
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .. import _torch
-from ..entry import SUFFIX, EntryError, load
+from ..base import _torch
+from ..entry.entry import SUFFIX, EntryError, load
 from . import baseline
 from .baseline import Baselines
 from .result import Result, results_of
 
 if TYPE_CHECKING:
-    from ..record import Record
+    from ..record.record import Record
 
 _ERROR = "ERROR"
 

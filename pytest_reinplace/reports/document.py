@@ -7,9 +7,10 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .. import _torch, plain
-from ..counts import total
-from ..record import SCHEMA, Record
+from ..base import _torch
+from ..record import plain
+from ..record.counts import total
+from ..record.record import SCHEMA, Record
 
 
 def document(

@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch._inductor.utils import fresh_inductor_cache
 
-from pytest_reinplace import triton_cpu
+from pytest_reinplace.capture import triton_cpu
 from pytest_reinplace.passes import compiled, inductor_options
 from pytest_reinplace.passes.random_program import RandomProgram
 

@@ -10,7 +10,7 @@ import torch._inductor.config as inductor_config
 from torch._inductor.utils import fresh_inductor_cache
 from torch.fx import GraphModule
 
-from pytest_reinplace import triton_cpu
+from pytest_reinplace.capture import triton_cpu
 from pytest_reinplace.passes import Report, adversary, inductor, inductor_options, own_copy
 from pytest_reinplace.passes.graph_builder import GraphBuilder
 from pytest_reinplace.passes.own_copy import copy_operands
