@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import importlib.metadata
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from ..base._torch import version
 from ..base.nearest import nearest
 
 
@@ -38,10 +38,7 @@ def private(module: str, name: str = "") -> Any:
 
 
 def _version(package: str) -> str:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return "(not installed)"
+    return version(package) or "(not installed)"
 
 
 @contextlib.contextmanager
