@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from . import call, eager, verdict
-from .item_capture import origin
+from .call import call
+from .session import eager, verdict
+from .session.item_capture import origin
 
 if TYPE_CHECKING:
-    from .capture import Capture
-    from .captured import CapturedGraph
-    from .verdict import Verdict
+    from .capture.capture import Capture
+    from .capture.captured import CapturedGraph
+    from .session.verdict import Verdict
 
 
 def _raise_unless(found: Verdict) -> None:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from . import item_capture
+from .session import item_capture
 
 if TYPE_CHECKING:
     from .assertions import AssertClones, AssertReinplaced
-    from .capture import Capture
+    from .capture.capture import Capture
     from .workbench import Workbench
 
 

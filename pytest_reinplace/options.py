@@ -9,19 +9,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-if TYPE_CHECKING:
-    from .limit import Limit
+from .base.choices import backend_name, device_name, pass_name, side_name
+from .session.settings import Settings
 
-BACKENDS = ("inductor", "graph")
-PASSES = ("inductor", "exact")
-DEVICES = ("cpu", "cuda")
-SIDES = ("inductor", "eager")
+if TYPE_CHECKING:
+    from .compare.limit import Limit
 
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("0", "false", "no", "off", "")
 
 
-# Named tuples, not data classes: these two are made in every session of pytest, in a quarter of the time.
+# Not a data class: they are made in every session of pytest, in a quarter of the time.
 class Option(NamedTuple):
     """One option.
 
@@ -58,36 +56,6 @@ class Option(NamedTuple):
         return self.dest.upper()
 
 
-def pass_name(text: str) -> str:
-    """Return a name of a pass under test; raises ``ValueError`` naming the valid ones."""
-    module, colon, attribute = text.partition(":")
-    parts = [*module.split("."), *attribute.split(".")]
-    if text in PASSES or (colon and all(part.isidentifier() for part in parts)):
-        return text
-    raise ValueError(f"expected one of {', '.join(PASSES)} or package.module:attribute, got {text!r}")
-
-
-def backend_name(text: str) -> str:
-    """Return a name of a backend; raises ``ValueError`` naming the valid ones."""
-    if text in BACKENDS:
-        return text
-    raise ValueError(f"expected one of {', '.join(BACKENDS)}, got {text!r}")
-
-
-def device_name(text: str) -> str:
-    """Return a name of a device; raises ``ValueError`` naming the valid ones."""
-    if text in DEVICES:
-        return text
-    raise ValueError(f"expected one of {', '.join(DEVICES)}, got {text!r}")
-
-
-def side_name(text: str) -> str:
-    """Return a name of a side that is always measured; raises ``ValueError`` naming the valid ones."""
-    if text in SIDES:
-        return text
-    raise ValueError(f"expected one of {', '.join(SIDES)}, got {text!r}")
-
-
 def switch(text: str) -> bool:
     """Return a truth value written as text."""
     if text.lower() in _TRUE:
@@ -99,7 +67,7 @@ def switch(text: str) -> bool:
 
 def limit_text(text: str) -> str:
     """Return a limit as it was written; raises ``ValueError`` saying what was expected."""
-    from .limit import limit
+    from .compare.limit import limit
 
     return limit(text).text
 
@@ -157,62 +125,6 @@ OPTIONS = (
     Option("update-new-only", "the same, for entries without a baseline only", check=switch),
     Option("disable", "observe nothing; tests that need the plugin are skipped", check=switch),
 )
-
-
-class Settings(NamedTuple):
-    """The options as they were given; ``None`` where nothing was said."""
-
-    report: bool = False
-    json: Path | None = None
-    markdown: Path | None = None
-    html: Path | None = None
-    pass_name: str | None = None
-    backend: str | None = None
-    device: str | None = None
-    verify: bool = False
-    compare: Path | None = None
-    fail_on: tuple[Limit, ...] = ()
-    measure: bool = False
-    against: str | None = None
-    baseline_dir: Path | None = None
-    update: bool = False
-    update_new_only: bool = False
-    disable: bool = False
-
-    @property
-    def updates(self) -> bool:
-        """Whether baselines are recorded."""
-        return self.update or self.update_new_only
-
-    @property
-    def measures(self) -> bool:
-        """Whether corpus entries are measured."""
-        return self.measure or self.against is not None or self.updates
-
-    @property
-    def paths(self) -> dict[str, Path]:
-        """The files that are to be written, by the options that name them."""
-        given = {
-            "--reinplace-json": self.json,
-            "--reinplace-markdown": self.markdown,
-            "--reinplace-html": self.html,
-        }
-        return {option: path for option, path in given.items() if path is not None}
-
-    @property
-    def reports(self) -> bool:
-        """Whether a report is wanted, which is on every test that compiles."""
-        return self.report or bool(self.paths)
-
-    @property
-    def collects(self) -> bool:
-        """Whether something is made of all tests together once they have run."""
-        return self.reports or self.verify or self.measures or self.compare is not None
-
-    @property
-    def pictured(self) -> bool:
-        """Whether a report is wanted that shows the graphs themselves."""
-        return self.json is not None or self.html is not None
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -282,7 +194,7 @@ def _settings(values: Mapping[str, Any]) -> Settings:
 def _limits(texts: Iterable[str]) -> tuple[Limit, ...]:
     if not texts:
         return ()
-    from .limit import limit
+    from .compare.limit import limit
 
     return tuple(map(limit, texts))
 

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from . import hookspec, item_capture, marker, options
+from . import hookspec, options
+from .base.choices import PASSES
 from .fixtures import assert_clones, assert_reinplaced, reinplace
-from .item_capture import SETTINGS, settings_of
+from .session import item_capture, marker
+from .session.item_capture import SETTINGS, settings_of
 
 __all__ = ["assert_clones", "assert_reinplaced", "reinplace"]
 
@@ -28,7 +30,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_reinplace_device_info() -> dict[str, Any] | None:
     """Say what the tests ran on, where no plugin knows better."""
-    from . import device
+    from .session import device
 
     return device.default()
 
@@ -39,15 +41,15 @@ def pytest_configure(config: pytest.Config) -> None:
     settings = config.stash[SETTINGS] = options.resolve(config)
     if settings.disable:
         return
-    if settings.pass_name is not None and settings.pass_name not in options.PASSES:
-        from .pass_under_test import PassError, find
+    if settings.pass_name is not None and settings.pass_name not in PASSES:
+        from .capture.pass_under_test import PassError, find
 
         try:
             find(settings.pass_name, config.rootpath)
         except PassError as error:
             raise pytest.UsageError(str(error)) from None
     if settings.collects:
-        from . import controller
+        from .session import controller
 
         controller.begin(config)
 
@@ -57,7 +59,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     config = session.config
     verbosity = config.get_verbosity(pytest.Config.VERBOSITY_TEST_CASES)
     if verbosity >= 1 and not settings_of(config).disable:
-        from . import progress
+        from .base import progress
 
         progress.begin(config)
 
@@ -66,7 +68,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     """Collect corpus entries."""
     if not file_path.name.endswith(".reinplace.yaml") or settings_of(parent.config).disable:
         return None
-    from .collect import collect_file
+    from .session.collect import collect_file
 
     return collect_file(file_path, parent)
 
@@ -95,7 +97,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
         result = yield
     except BaseException as error:
         if item_capture.running(item) is not None:
-            from . import verification
+            from .session import verification
 
             verification.note(item, error)
         raise
@@ -108,7 +110,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 def _fail_where_different(item: pytest.Item) -> None:
     if item_capture.running(item) is not None:
-        from . import verification
+        from .session import verification
 
         verification.fail_where_different(item)
 
@@ -130,7 +132,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     report = yield
     item_capture.illustrate(item, report)
     if item_capture.running(item) is not None:
-        from . import trace_log
+        from .session import trace_log
 
         report.sections = trace_log.removed(report.sections)
     return report

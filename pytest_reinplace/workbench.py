@@ -7,17 +7,20 @@ import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from . import _torch, call, eager, pass_under_test
-from .before import Before
-from .captured import CapturedGraph
-from .judge import Judgement, judge
-from .picture import Picture, copied
+from .base import _torch
+from .call import call
+from .capture import pass_under_test
+from .capture.captured import CapturedGraph
+from .judge.before import Before
+from .judge.judge import Judgement, judge
+from .picture.picture import Picture, copied
+from .session import eager
 
 if TYPE_CHECKING:
     from torch.fx import GraphModule
 
-    from .capture import Capture
-    from .pass_under_test import PassUnderTest
+    from .capture.capture import Capture
+    from .capture.pass_under_test import PassUnderTest
     from .passes import Report
 
 

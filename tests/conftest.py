@@ -14,7 +14,7 @@ def warm() -> None:
     import torch._inductor.lowering
     import torch.distributed
 
-    from pytest_reinplace.capture import Capture
+    from pytest_reinplace.capture.capture import Capture
 
     from .plugin.programs import keep, read_row
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from .. import comparison_text, stored
-from ..comparison import compare
-from ..limit import Limit
+from ..compare import comparison_text
+from ..compare.comparison import compare
+from ..compare.limit import Limit
+from ..record import stored
 
 
 def run(old: Path, new: Path, limits: Sequence[Limit], as_markdown: bool) -> int:

@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .. import wording
-from ..visible import visible
+from ..base import wording
+from ..base.visible import visible
 from . import inputs
 from .errors import CommandError
 from .inputs import Arguments
 
 if TYPE_CHECKING:
-    from ..captured import CapturedGraph
+    from ..capture.captured import CapturedGraph
 
 
 def run(
@@ -61,10 +61,10 @@ def compiled(
     name: str, fn: Callable[..., Any], arguments: Arguments, pass_name: str, backend: str
 ) -> tuple[CapturedGraph, ...]:
     """Return the graphs of one call; raises :class:`CommandError` where it fails."""
-    from .. import call
-    from ..capture import Capture
-    from ..entry_run import importable
-    from ..pass_under_test import PassError
+    from ..call import call
+    from ..capture.capture import Capture
+    from ..capture.pass_under_test import PassError
+    from ..entry.run import importable
 
     try:
         capture = Capture(pass_name, backend, Path.cwd())

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..entry_run import importable
-from ..located import nearest
-from ..visible import visible
+from ..base.nearest import nearest
+from ..base.visible import visible
+from ..entry.run import importable
 from .errors import CommandError
 
 if TYPE_CHECKING:

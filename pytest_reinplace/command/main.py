@@ -9,11 +9,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from .. import _torch
-from ..limit import Limit, limit
-from ..options import BACKENDS, pass_name
-from ..stored import StoredError
-from ..visible import visible
+from ..base import _torch
+from ..base.choices import BACKENDS, pass_name
+from ..base.visible import visible
+from ..compare.limit import Limit, limit
+from ..record.stored import StoredError
 from .errors import CommandError
 
 FINE, EXCEEDED, WRONG = 0, 1, 2

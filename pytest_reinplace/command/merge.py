@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .. import stored, whole_file
-from ..record import Record
+from ..base import whole_file
+from ..base.visible import visible
+from ..base.wording import plural
+from ..record import stored
+from ..record.record import Record
+from ..record.stored import Stored
 from ..reports.document import as_json
-from ..stored import Stored
-from ..visible import visible
-from ..wording import plural
 from .errors import CommandError
 
 # What is put together by a rule of its own; all other keys must agree, mappings may complete each other.

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from .. import stored, whole_file
+from ..base import whole_file
+from ..base.visible import visible
 from ..measure.result import Result
+from ..record import stored
 from ..reports import results_page
 from ..reports.template import missing
-from ..visible import visible
 from .errors import CommandError
 
 

@@ -6,11 +6,12 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from .. import stored, terminal
+from ..base.visible import brief, visible
+from ..record import stored
+from ..record.stored import Stored
 from ..reports.document import document
 from ..reports.markdown import markdown
-from ..stored import Stored
-from ..visible import brief, visible
+from ..session import terminal
 
 if TYPE_CHECKING:
     import pytest

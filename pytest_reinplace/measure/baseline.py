@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from .. import whole_file
-from ..located import EntryError, Located, read
-from .figures import EAGER, STOCK, Measurement, Side
-from .paired import ratio
+from ..base import whole_file
+from ..entry.located import EntryError, Located, read
+from ..record.figures import EAGER, STOCK, Measurement, Side
+from ..record.paired import ratio
 
 SCHEMA = 1
 FOLDER = "baselines"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from .figures import Measurement
+from ..record.figures import Measurement
 from .sides import Effort
 
 FIXTURE = "benchmark"

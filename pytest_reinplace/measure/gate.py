@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from ..comparison import change, grown, wording_of
-from ..limit import Limit
-from .figures import STOCK, Measurement
-from .paired import Ratio, ratio
+from ..compare.comparison import change, grown, wording_of
+from ..compare.limit import Limit
+from ..record.figures import STOCK, Measurement
+from ..record.paired import Ratio, ratio
 
 Again = Callable[[], Measurement]
 

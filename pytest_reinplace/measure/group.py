@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .. import launch
+from ..base import launch
 
 Times = Mapping[str, tuple[float, ...]]
 

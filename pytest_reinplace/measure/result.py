@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from .figures import Measurement
+from ..record.figures import Measurement
 from .gate import Ruling
 
 if TYPE_CHECKING:
-    from ..record import Record
+    from ..record.record import Record
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -11,20 +11,23 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .. import _torch, ahead_of_time, call, install, pass_under_test, peak, triton_cpu
-from ..capture import Capture
-from ..entry_run import built, called, configured, importable, plainly
-from ..entry_verdict import EntryVerdict
-from ..program import Program
-from ..progress import Progress
-from ..state import State
-from ..twin import Run, Twin, differences, twin
+from ..base import _torch
+from ..base.progress import Progress
+from ..call import call, peak
+from ..call.program import Program
+from ..call.state import State
+from ..call.twin import Run, Twin, differences, twin
+from ..capture import install, pass_under_test, triton_cpu
+from ..capture.capture import Capture
+from ..entry import ahead_of_time
+from ..entry.run import built, called, configured, importable, plainly
+from ..entry.verdict import EntryVerdict
+from ..record.figures import EAGER, STOCK, Side
 from . import bandwidth, clock, group
-from .figures import EAGER, STOCK, Side
 
 if TYPE_CHECKING:
-    from ..captured import CapturedGraph
-    from ..entry import Entry, Preset
+    from ..capture.captured import CapturedGraph
+    from ..entry.entry import Entry, Preset
 
 Alone = Callable[[], contextlib.AbstractContextManager[None]]
 

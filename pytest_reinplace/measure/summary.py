@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ..visible import visible
+from ..base.visible import visible
 from . import table, update
 from .result import results_of
 
 if TYPE_CHECKING:
-    from ..record import Record
+    from ..record.record import Record
 
 _WIDTH = 2000
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..comparison import shown
-from .figures import EAGER, STOCK, Measurement
-from .paired import ratio
+from ..compare.comparison import shown
+from ..record.figures import EAGER, STOCK, Measurement
+from ..record.paired import ratio
 
 _FIGURES = ("clones", "clone bytes", "peak", "runtime", "beside", "moves", "least", "of copy", "compile")
 COLUMNS = ("side", *_FIGURES)

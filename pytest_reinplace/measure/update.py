@@ -10,24 +10,23 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .. import _torch
-from ..entry import SUFFIX, EntryError, load
-from ..options import Settings
+from ..base import _torch
+from ..entry.entry import SUFFIX, EntryError, load
 from . import baseline
 from .baseline import Baselines
 from .result import Result, results_of
 
 if TYPE_CHECKING:
-    from ..record import Record
+    from ..record.record import Record
 
 _ERROR = "ERROR"
 
 
-def recorded(records: Iterable[Record], config: pytest.Config, settings: Settings) -> list[str]:
+def recorded(records: Iterable[Record], config: pytest.Config, only_new: bool) -> list[str]:
     """Write the baselines of every device that was measured; return what changed, a line each.
 
-    What failed is not recorded. Where a file cannot be written, what was there before still is, and the
-    others are written all the same.
+    What failed is not recorded, nor, with ``only_new``, what has a baseline. Where a file cannot be written,
+    what was there before still is, and the others are written all the same.
     """
     groups: dict[tuple[str, str], list[Result]] = defaultdict(list)
     for result in results_of(records):
@@ -37,7 +36,7 @@ def recorded(records: Iterable[Record], config: pytest.Config, settings: Setting
         path = baseline.path_of(config.rootpath / folder, device)
         lines.append(f"{folder}/{path.name}:")
         try:
-            lines += list(_record(path, device, group, config, settings)) or ["  nothing changed"]
+            lines += list(_record(path, device, group, config, only_new)) or ["  nothing changed"]
         except (OSError, ValueError, baseline.BaselineError) as error:
             lines.append(f"  {_ERROR}: not recorded: {error}")
     return lines
@@ -49,7 +48,7 @@ def failed(lines: Iterable[str]) -> bool:
 
 
 def _record(
-    path: Path, device: str, results: list[Result], config: pytest.Config, settings: Settings
+    path: Path, device: str, results: list[Result], config: pytest.Config, only_new: bool
 ) -> Iterator[str]:
     old = baseline.load(path) if path.exists() else Baselines()
     entries, taken = dict(old.entries), dict(old.taken)
@@ -58,7 +57,7 @@ def _record(
         name = found.entry
         if not result.is_right:
             yield f"  {name}: not recorded, for it failed"
-        elif name not in entries or not settings.update_new_only:
+        elif name not in entries or not only_new:
             new = baseline.recorded(old, found)
             changed = list(baseline.changes(entries.get(name, {}), new))
             entries[name], taken[name] = new, _taken(config.rootpath)

@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from ..visible import visible
-from ..wording import bytes_of, plural
+from ..base.visible import visible
+from ..base.wording import bytes_of, plural
 from .clone import Clone, clones_of, location
 
 # GitHub shows ten warnings of a step and drops the rest.

@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..visible import brief
-from ..wording import bytes_of
+from ..base.visible import brief
+from ..base.wording import bytes_of
 
 _WIDTH, _HEIGHT = 800, 220
 _LEFT, _RIGHT, _TOP, _BOTTOM = 10, 790, 24, 190

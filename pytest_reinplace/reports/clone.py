@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from ..wording import plural
+from ..base.wording import plural
 
 _MOST_BLOCKERS = 3
 

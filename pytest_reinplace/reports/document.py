@@ -7,12 +7,10 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .. import _torch, plain
-from ..counts import total
-from ..record import Record
-
-# Raised when a key changes its meaning or goes; new keys may come without that.
-SCHEMA = 1
+from ..base import _torch
+from ..record import plain
+from ..record.counts import total
+from ..record.record import SCHEMA, Record
 
 
 def document(

@@ -6,10 +6,10 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..counts import counts_of
-from ..listing import Line, abridged
-from ..visible import brief, visible
-from ..wording import bytes_of
+from ..base.visible import brief, visible
+from ..base.wording import bytes_of
+from ..picture.listing import Line, abridged
+from ..record.counts import counts_of
 from .chart import chart
 from .clone import Clone
 from .highlight import highlighted

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..counts import counts_of
-from ..markdown_cell import in_code, table_row, unmarked
-from ..wording import bytes_of, plural
+from ..base.markdown_cell import in_code, table_row, unmarked
+from ..base.wording import bytes_of, plural
+from ..record.counts import counts_of
 from . import measured
 from .clone import Clone, clones_of, remarks_of, title_of
 

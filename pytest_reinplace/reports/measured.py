@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..markdown_cell import in_code, table_row
+from ..base.markdown_cell import in_code, table_row
 from ..measure import table
 from ..measure.result import Result
 

@@ -7,9 +7,9 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..counts import counts_of
-from ..visible import brief
-from ..wording import bytes_of
+from ..base.visible import brief
+from ..base.wording import bytes_of
+from ..record.counts import counts_of
 from .clone import Clone, clones_of, remarks_of
 from .graph_section import GraphSection, clone_view
 from .source_link import SourceLinks

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..comparison import shown
-from ..markdown_cell import in_code, table_row, unmarked
+from ..base.markdown_cell import in_code, table_row, unmarked
+from ..compare.comparison import shown
 from ..measure import table
-from ..measure.figures import STOCK, Measurement
-from ..measure.paired import ratio
 from ..measure.result import Result
+from ..record.figures import STOCK, Measurement
+from ..record.paired import ratio
 from . import template
 from .measured import told
 

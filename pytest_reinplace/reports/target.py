@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .. import whole_file
+from ..base import whole_file
 from .template import missing
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_reinplace.command.main import main
-from pytest_reinplace.stored import Stored, parse
+from pytest_reinplace.record.stored import Stored, parse
 
 __all__ = ["clone", "graph", "in_place", "main", "report", "stored", "test", "write"]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_reinplace.comparison import compare
-from pytest_reinplace.comparison_text import MOST_CHARACTERS, markdown
-from pytest_reinplace.limit import limit
+from pytest_reinplace.compare.comparison import compare
+from pytest_reinplace.compare.comparison_text import MOST_CHARACTERS, markdown
+from pytest_reinplace.compare.limit import limit
 
 from .reports import clone, in_place, main, stored, test, write
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_reinplace.limit import exact, limit
+from pytest_reinplace.compare.limit import exact, limit
 
 
 @pytest.mark.parametrize(

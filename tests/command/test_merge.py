@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_reinplace import whole_file
+from pytest_reinplace.base import whole_file
 
 from .reports import clone, in_place, main, test, write
 

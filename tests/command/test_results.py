@@ -12,7 +12,7 @@ import pytest
 
 from pytest_reinplace.measure.gate import Ruling
 from pytest_reinplace.measure.result import Result
-from pytest_reinplace.record import Record
+from pytest_reinplace.record.record import Record
 from pytest_reinplace.reports.document import as_json, document, schema
 
 from ..measure.measurements import measurement

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from pytest_reinplace import stored
-from pytest_reinplace.reports.document import SCHEMA
+from pytest_reinplace.record import stored
+from pytest_reinplace.record.record import SCHEMA
 
 from .reports import clone, graph, in_place, report, test
 
@@ -124,7 +124,7 @@ def test_a_file_too_large_is_refused_unread(tmp_path: Path, monkeypatch: pytest.
 def test_outcomes_are_data_without_torch_and_the_real_ones_with_it() -> None:
     program = """
 import sys
-from pytest_reinplace import plain
+from pytest_reinplace.record import plain
 first = plain.outcome_type()
 assert plain.reason_type()("missed").sentence
 assert "torch" not in sys.modules and "pytest_reinplace.passes" not in sys.modules

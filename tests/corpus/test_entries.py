@@ -13,8 +13,8 @@ import torch
 
 import pytest_reinplace.corpus
 from pytest_reinplace import Program
-from pytest_reinplace.entry import SUFFIX, Entry, load
-from pytest_reinplace.entry_run import built, run
+from pytest_reinplace.entry.entry import SUFFIX, Entry, load
+from pytest_reinplace.entry.run import built, run
 from pytest_reinplace.measure import baseline
 
 _LISTED_ON = "2.13."  # what Inductor leaves as clones is that of this torch; what it computes is right on all

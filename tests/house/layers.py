@@ -24,6 +24,14 @@ PASSES = (
     "oracle",
 )
 
+# Rooms of the plugin; its own modules, ``.``, are the hooks and what users see.
+PLUGIN = (
+    *("base", "judge", "picture", "capture", "call", "entry", "record", "compare", "measure", "reports"),
+    *("session", ".", "command"),
+)
+
+ORDERS = {"passes": PASSES, "pytest_reinplace": PLUGIN}
+
 MODULES_OF_A_PACKAGE = 17
 
 
@@ -38,7 +46,8 @@ class Arrow(NamedTuple):
 def room(module: str, order: Sequence[str]) -> str | None:
     """Return the room of a module: the longest entry that names it, or a package that it is in."""
     fitting = [e for e in order if module == e or module.startswith(f"{e}.")]
-    return max(fitting, key=len, default=None)
+    at_the_top = "." if "." in order and "." not in module else None
+    return max(fitting, key=len, default=at_the_top)
 
 
 def climbing(arrows: Iterable[Arrow], order: Sequence[str]) -> list[str]:

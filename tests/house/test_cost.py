@@ -46,8 +46,8 @@ print(with_it - without)
 _GRAPH = """
 import time
 import torch
-from pytest_reinplace.call import compiled
-from pytest_reinplace.capture import Capture
+from pytest_reinplace.call.call import compiled
+from pytest_reinplace.capture.capture import Capture
 
 def decode(keys, values, k, v, slot):
     keys[:, slot] = k

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from pytest_reinplace.measure.figures import Measurement, Side
+from pytest_reinplace.record.figures import Measurement, Side
 
 
 def side(name: str, runtime: float = 1e-3, *, seed: int = 0, **figures: int) -> Side:

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import torch
 
-from pytest_reinplace import _torch
-from pytest_reinplace.measure.entry_test import _exclusive
+from pytest_reinplace.base import _torch
+from pytest_reinplace.session.entry_test import _exclusive
 
 
 @pytest.fixture

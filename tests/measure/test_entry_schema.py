@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 import pytest_reinplace.corpus
-from pytest_reinplace.entry import SUFFIX, EntryError, load
+from pytest_reinplace.entry.entry import SUFFIX, EntryError, load
 
 SCHEMA: dict[str, Any] = json.loads(
     importlib.resources.files("pytest_reinplace").joinpath("entry.schema.json").read_text("utf-8")

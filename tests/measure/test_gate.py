@@ -6,10 +6,10 @@ import dataclasses
 
 import pytest
 
-from pytest_reinplace.limit import exact, limit
+from pytest_reinplace.compare.limit import exact, limit
 from pytest_reinplace.measure import gate
 from pytest_reinplace.measure.baseline import figures_of
-from pytest_reinplace.measure.figures import Measurement
+from pytest_reinplace.record.figures import Measurement
 
 from .measurements import measurement
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from torch import distributed
 
-from pytest_reinplace import launch
+from pytest_reinplace.base import launch
 from pytest_reinplace.measure import group
 
 BUILDERS = """

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-import pytest_reinplace.measure.entry_test  # pytester forgets what is imported inside, by halves
+# pytester forgets what is imported inside, by halves.
 import pytest_reinplace.measure.summary
-import pytest_reinplace.measure.update  # noqa: F401
-from pytest_reinplace.entry import SUFFIX, load
-from pytest_reinplace.entry_run import run
+import pytest_reinplace.measure.update
+import pytest_reinplace.session.entry_test  # noqa: F401
+from pytest_reinplace.entry.entry import SUFFIX, load
+from pytest_reinplace.entry.run import run
 
 BUILDERS = """
 import pathlib

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from pytest_reinplace.measure.paired import FEWEST, ratio
+from pytest_reinplace.record.paired import FEWEST, ratio
 
 
 def rounds(seed: int, factor: float, count: int = 31) -> tuple[list[float], list[float]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from pytest_reinplace.entry import SUFFIX
+from pytest_reinplace.entry.entry import SUFFIX
 
 HAS_GPU = torch.cuda.is_available()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_reinplace.counts import counts_of, total
+from pytest_reinplace.record.counts import counts_of, total
 
 HOSTILE = [
     "<script>alert(1)</script>",

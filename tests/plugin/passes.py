@@ -16,7 +16,7 @@ def breaks(gm: torch.fx.GraphModule) -> None:
 
 def stock(gm: torch.fx.GraphModule) -> None:
     """Do what Inductor does."""
-    from pytest_reinplace import _torch
+    from pytest_reinplace.base import _torch
 
     _torch.run_stock_reinplacing(gm)
 

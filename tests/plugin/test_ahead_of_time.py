@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 import torch
 
-from pytest_reinplace.ahead_of_time import AheadOfTime
-from pytest_reinplace.capture import Capture
-from pytest_reinplace.entry import SUFFIX, Entry, load
-from pytest_reinplace.entry_run import build, configured, run
+from pytest_reinplace.call.program import BuilderError
+from pytest_reinplace.capture.capture import Capture
+from pytest_reinplace.entry.ahead_of_time import AheadOfTime
+from pytest_reinplace.entry.entry import SUFFIX, Entry, load
+from pytest_reinplace.entry.run import build, configured, run
 from pytest_reinplace.measure.sides import Effort, measured
-from pytest_reinplace.program import BuilderError
 
 # Keys and values in one buffer: Inductor's pass copies it for each write, and once more to put it back.
 STOCK = [*("aten::index_put.self", "aten::select_scatter.self") * 2, "aten::copy_.self"]
@@ -187,7 +187,7 @@ def test_a_capture_sees_the_first_compilation_of_a_process(tmp_path: Path) -> No
             import sys
 
             import torch
-            from pytest_reinplace.capture import Capture
+            from pytest_reinplace.capture.capture import Capture
 
             class Counting(torch.nn.Module):
                 def __init__(self):

@@ -7,8 +7,8 @@ import threading
 import pytest
 import torch
 
-from pytest_reinplace.capture import Capture
-from pytest_reinplace.pass_under_test import PassError
+from pytest_reinplace.capture.capture import Capture
+from pytest_reinplace.capture.pass_under_test import PassError
 from pytest_reinplace.passes import inductor_options
 
 from .programs import call_op, inputs, keep, pure, read_row, update
@@ -220,7 +220,7 @@ def test_a_defect_of_ours_breaks_no_compilation(what: str, monkeypatch: pytest.M
     def fail(*args: object, **kwargs: object) -> None:
         raise IndexError("out of range")
 
-    monkeypatch.setattr(f"pytest_reinplace.post_grad.{what}", fail)
+    monkeypatch.setattr(f"pytest_reinplace.capture.post_grad.{what}", fail)
     with Capture(backend="graph") as capture:
         assert torch.compile(update)(*inputs(update)).tolist() == [2, 2]
     (graph,) = capture.graphs

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from pytest_reinplace.entry import SUFFIX, load
-from pytest_reinplace.entry_run import run
+from pytest_reinplace.entry.entry import SUFFIX, load
+from pytest_reinplace.entry.run import run
 
 BUILDERS = """
 import torch

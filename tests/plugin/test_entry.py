@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_reinplace import located
-from pytest_reinplace.entry import Entry, EntryError, Tolerance, load
+from pytest_reinplace.base.tolerance import Tolerance
+from pytest_reinplace.entry import located
+from pytest_reinplace.entry.entry import Entry, EntryError, load
 
 GOOD = """\
 name: decode

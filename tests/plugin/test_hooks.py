@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pytest_reinplace import device
 from pytest_reinplace.reports.document import schema
+from pytest_reinplace.session import device
 
 from .documents import graph, outcome
 

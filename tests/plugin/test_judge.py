@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from pytest_reinplace.before import Before
-from pytest_reinplace.capture import Capture
-from pytest_reinplace.judge import Judgement, judge
+from pytest_reinplace.capture.capture import Capture
+from pytest_reinplace.judge.before import Before
+from pytest_reinplace.judge.judge import Judgement, judge
 from pytest_reinplace.passes import Reason, analyze, reinplace
 from pytest_reinplace.passes.strategies import random_graph
 

@@ -7,9 +7,9 @@ import time
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from pytest_reinplace.listing import MOST_CHARACTERS, MOST_LINES, Line, abridged, lines_of
 from pytest_reinplace.passes import Report
-from pytest_reinplace.picture import Picture, copied
+from pytest_reinplace.picture.listing import MOST_CHARACTERS, MOST_LINES, Line, abridged, lines_of
+from pytest_reinplace.picture.picture import Picture, copied
 
 
 def texts(graph: torch.fx.Graph) -> list[str]:

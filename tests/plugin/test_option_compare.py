@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from pytest_reinplace.limit import limit
+from pytest_reinplace.compare.limit import limit
 
 from .test_options import settings
 

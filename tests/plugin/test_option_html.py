@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from pytest_reinplace.base.visible import brief
 from pytest_reinplace.reports import template
 from pytest_reinplace.reports.page import MOST_BYTES, page
 from pytest_reinplace.reports.source_link import SourceLinks
-from pytest_reinplace.visible import brief
 
 from .documents import HOSTILE, blocker, graph, hostile, in_place, outcome, picture, report
 from .pages import Page

@@ -6,8 +6,8 @@ from html.parser import HTMLParser
 
 import pytest
 
+from pytest_reinplace.base.visible import visible
 from pytest_reinplace.reports.markdown import MOST_CHARACTERS, markdown
-from pytest_reinplace.visible import visible
 
 from .documents import HOSTILE, graph, hostile, in_place, outcome, report
 

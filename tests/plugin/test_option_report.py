@@ -121,7 +121,7 @@ def test_it_imports_no_torch_for_tests_that_do_not_and_no_inductor(pytester: pyt
 
         def test_eager_and_captured():
             import torch
-            assert torch._TorchCompileInductorWrapper.__call__.__module__ == "pytest_reinplace._torch"
+            assert torch._TorchCompileInductorWrapper.__call__.__module__ == "pytest_reinplace.base._torch"
             assert "torch._inductor.compile_fx" not in sys.modules
         """
     )

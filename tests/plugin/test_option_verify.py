@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 
-from pytest_reinplace.capture import Capture
+from pytest_reinplace.capture.capture import Capture
 from pytest_reinplace.passes.verify import EquivalenceError, assert_equivalent
 
 from . import miscompiled
@@ -292,8 +292,8 @@ def test_a_call_with_fake_tensors_is_not_the_one(project: pytest.Pytester) -> No
 
 
 def test_a_compiler_whose_calls_are_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pytest_reinplace.pass_under_test import find
-    from pytest_reinplace.verifier import Verifier
+    from pytest_reinplace.capture.pass_under_test import find
+    from pytest_reinplace.capture.verifier import Verifier
 
     verifier = Verifier(find("inductor"))
     gm = torch.fx.symbolic_trace(lambda x: x * 2)
@@ -356,7 +356,7 @@ def test_without_it_nothing_is_checked_and_torch_is_not_imported(pytester: pytes
 
         def test_it():
             assert "torch" not in sys.modules
-            assert "pytest_reinplace.verifier" not in sys.modules
+            assert "pytest_reinplace.capture.verifier" not in sys.modules
         """
     )
     pytester.runpytest_subprocess("-p", "no:hypothesispytest").assert_outcomes(passed=1)

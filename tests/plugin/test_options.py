@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_reinplace.limit import limit
-from pytest_reinplace.options import OPTIONS, Option, Settings, resolve, switch
+from pytest_reinplace.compare.limit import limit
+from pytest_reinplace.options import OPTIONS, Option, resolve, switch
+from pytest_reinplace.session.settings import Settings
 
 from ..house.checkout import ROOT
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from pytest_reinplace.capture import Capture
-from pytest_reinplace.pass_under_test import PassError, find, of
+from pytest_reinplace.capture.capture import Capture
+from pytest_reinplace.capture.pass_under_test import PassError, find, of
 from pytest_reinplace.passes import ReinplacePass
 
 from .graphs import add_in_place, functional_of

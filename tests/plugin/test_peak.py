@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from pytest_reinplace.peak import highest, measured
+from pytest_reinplace.call.peak import highest, measured
 
 
 def one_temporary(x: torch.Tensor) -> torch.Tensor:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_reinplace.progress import Progress
+from pytest_reinplace.base.progress import Progress
 
 from .programs import PROGRAMS
 from .screen import printed, shown
@@ -17,7 +17,7 @@ from .screen import printed, shown
 # What a test compiles is not the point here; that it takes its time is.
 SLOW = """
 import sys, time
-from pytest_reinplace import progress
+from pytest_reinplace.base import progress
 
 def test_slow(request, capsys):
     found = progress.of(request.config)

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from pytest_reinplace.passes import Reason
-from pytest_reinplace.reports.document import SCHEMA, schema
+from pytest_reinplace.record.record import SCHEMA
+from pytest_reinplace.reports.document import schema
 
 jsonschema = pytest.importorskip("jsonschema")
 

@@ -10,10 +10,10 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from pytest_reinplace import install, pass_under_test
-from pytest_reinplace.capture import Capture
+from pytest_reinplace.capture import install, pass_under_test
+from pytest_reinplace.capture.capture import Capture
+from pytest_reinplace.capture.replay import Replay
 from pytest_reinplace.passes import _torch
-from pytest_reinplace.replay import Replay
 
 SCATTER = "aten::slice_scatter.self"
 

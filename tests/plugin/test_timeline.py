@@ -10,8 +10,8 @@ import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from pytest_reinplace.passes import analyze
-from pytest_reinplace.picture import copied
-from pytest_reinplace.timeline import MOST_POINTS, Timeline
+from pytest_reinplace.picture.picture import copied
+from pytest_reinplace.picture.timeline import MOST_POINTS, Timeline
 
 from .graphs import both_v2, chain_of_scatters, functional_of, in_list, twice_v1
 

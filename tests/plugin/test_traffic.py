@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from pytest_reinplace import traffic
-from pytest_reinplace.capture import Capture
+from pytest_reinplace.capture.capture import Capture
+from pytest_reinplace.picture import traffic
 
 from .graphs import add_in_place, chain_of_scatters, functional_of, view_back, with_inputs
 

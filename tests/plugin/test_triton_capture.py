@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from pytest_reinplace.capture import Capture
+from pytest_reinplace.capture.capture import Capture
 
 triton = pytest.importorskip("triton")
 

@@ -14,7 +14,7 @@ pytest.importorskip("triton")
 if torch.cuda.is_available():
     pytest.skip("Triton works on this machine by itself", allow_module_level=True)
 
-from pytest_reinplace import _triton, triton_cpu
+from pytest_reinplace.capture import _triton, triton_cpu
 
 from . import kernels
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from pytest_reinplace import Program
-from pytest_reinplace.entry import Tolerance
-from pytest_reinplace.twin import TwinError, differences, leaves, twin
+from pytest_reinplace.base.tolerance import Tolerance
+from pytest_reinplace.call.twin import TwinError, differences, leaves, twin
 
 
 def compare(program: Program, broken: Callable[..., Any] | None = None) -> list[str]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_reinplace import wording
-from pytest_reinplace.captured import CapturedGraph
+from pytest_reinplace.base import wording
+from pytest_reinplace.capture.captured import CapturedGraph
 from pytest_reinplace.passes import Blocker, Outcome, Reason, Report
-from pytest_reinplace.verdict import all_in_place, clones_are, named_in_place, unexercised, within
+from pytest_reinplace.session.verdict import all_in_place, clones_are, named_in_place, unexercised, within
 
 
 def outcome(label: str, reason: Reason | None = None, nbytes: int = 8, **more: object) -> Outcome:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from pytest_reinplace.capture import Capture
+from pytest_reinplace.capture.capture import Capture
 
 LAYERS = 4
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_reinplace import wording
+from pytest_reinplace.base import wording
 from pytest_reinplace.passes import Blocker, Outcome, Reason
 
 _WORDING = {

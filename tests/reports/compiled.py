@@ -13,7 +13,7 @@ import torch._inductor.config as inductor_config
 from torch._inductor.compile_fx import compile_fx
 from torch.fx import Graph, Node
 
-from pytest_reinplace import graph_backend, triton_cpu
+from pytest_reinplace.capture import graph_backend, triton_cpu
 from pytest_reinplace.passes import inductor_options, observe
 
 from .programs import Program

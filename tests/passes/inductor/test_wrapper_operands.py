@@ -10,7 +10,7 @@ import torch._inductor.config as inductor_config
 from torch._inductor.utils import fresh_inductor_cache
 from torch.fx import GraphModule
 
-from pytest_reinplace import triton_cpu
+from pytest_reinplace.capture import triton_cpu
 from pytest_reinplace.passes import Report, inductor_options
 from pytest_reinplace.passes.fuzz import adversary
 from pytest_reinplace.passes.fuzz.builder import GraphBuilder

@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch._inductor.utils import fresh_inductor_cache
 
-from pytest_reinplace import triton_cpu
+from pytest_reinplace.capture import triton_cpu
 from pytest_reinplace.passes import inductor_options
 from pytest_reinplace.passes.fuzz.program import RandomProgram
 from pytest_reinplace.passes.oracle import compiled

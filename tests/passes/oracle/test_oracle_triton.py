@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from pytest_reinplace import triton_cpu
+from pytest_reinplace.capture import triton_cpu
 from pytest_reinplace.passes import reinplace
 from pytest_reinplace.passes.verify import assert_equivalent, copied_bytes, minimum_clone_bytes
 

@@ -1,0 +1,278 @@
+"""Captures every graph that ``torch.compile`` hands to Inductor, and what the pass under test does to it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..base import _torch
+from ..base.choices import BACKENDS
+from ..base.progress import Progress
+from ..picture import traffic
+from . import install, pass_under_test, triton_cpu
+from .captured import CapturedGraph
+from .graph_backend import compile_graph
+from .post_grad import PostGrad
+from .verifier import Verifier, Watched
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from ..base.tolerance import Tolerance
+    from ..passes import Report
+    from .pass_under_test import PassUnderTest
+
+# A graph from a cache has passed no pass.
+_UNCACHED = {"force_disable_caches": True}
+
+
+class Capture:
+    """A context that sees all that ``torch.compile`` compiles inside it, and puts a pass under test.
+
+    Forward and backward, recompilations and subgraphs are seen. Compiled code is forgotten on entry and on
+    exit, so that nothing compiled with one pass or backend is used with another, and Inductor's caches are
+    off, so that the pass really runs. On a machine without a GPU, user Triton kernels work on CPU tensors.
+
+    Args:
+        pass_name: ``"inductor"``, ``"exact"`` or ``"package.module:attribute"``.
+        backend: ``"inductor"``, or ``"graph"`` to run the rewritten graph without generating code.
+        folder: where modules of passes are looked for, after ``sys.path``.
+        pictured: whether each graph is drawn for a page.
+        progress: is told when something is compiled.
+        verified: whether each graph is checked against the contract, on what its first call is given.
+        tolerance: how far what the fixtures call may be from eager; ``None``: it is not compared.
+        forgets: whether compiled code is forgotten. What is compiled in captures that do not can be called
+            side by side; each then has to be compiled under Inductor options of its own.
+        bounded: whether the bytes are counted that each graph has to move at least.
+
+    Raises:
+        pass_under_test.PassError: there is no such pass.
+        ValueError: there is no such backend.
+    """
+
+    def __init__(
+        self,
+        pass_name: str = "inductor",
+        backend: str = "inductor",
+        folder: Path | None = None,
+        *,
+        pictured: bool = False,
+        progress: Progress | None = None,
+        verified: bool = False,
+        tolerance: Tolerance | None = None,
+        forgets: bool = True,
+        bounded: bool = False,
+    ) -> None:
+        if backend not in BACKENDS:
+            raise ValueError(f"expected backend to be one of {', '.join(BACKENDS)}, got {backend!r}")
+        self.pass_under_test: PassUnderTest = pass_under_test.find(pass_name, folder)
+        self.backend = backend
+        self.pictured = pictured
+        self.progress: Progress = progress or Progress()
+        self.graphs: list[CapturedGraph] = []
+        self.peaks: list[int] = []
+        self.tolerance = tolerance
+        self.compared = 0
+        self._forgets = forgets
+        self._bounded = bounded
+        self._stack = contextlib.ExitStack()
+        self._active = self._triton = False
+        self._frames = threading.local()
+        self._post_grad: dict[int, PostGrad] = {}
+        self._verifier = Verifier(self.pass_under_test) if verified else None
+        self._checks: list[tuple[CapturedGraph, Watched]] = []
+
+    @property
+    def checked_graphs(self) -> list[CapturedGraph]:
+        """The graphs so far with what checking them has given, and those that only the check has seen."""
+        from ..passes import Report
+
+        checks = {id(graph): watched for graph, watched in self._checks}
+        found = [
+            dataclasses.replace(graph, verified=checks[id(graph)].verified) if id(graph) in checks else graph
+            for graph in self.graphs
+        ]
+        for watched in self._verifier.watched if self._verifier else ():
+            if all(watched is not other for other in checks.values()):
+                name, given = watched.graph_id, watched.verified
+                problem = "its post-grad passes were not seen"
+                empty = CapturedGraph(name, Report(), problem=problem, verified=given)
+                found.append(dataclasses.replace(empty, pass_name=self.pass_name, backend=self.backend))
+        return found
+
+    @property
+    def pass_name(self) -> str:
+        """The name of the pass under test."""
+        return self.pass_under_test.name
+
+    @property
+    def report(self) -> Report:
+        """The reports of all graphs so far, joined."""
+        from ..passes import Report
+
+        return Report.joined(graph.report for graph in self.graphs)
+
+    def __enter__(self) -> Capture:
+        self.progress.reset()
+        if self._forgets:
+            _torch.reset()
+            self._stack.callback(_torch.reset)
+        try:
+            # Inductor takes seconds to import: a test that compiles nothing does not pay for it.
+            if _torch.inductor_is_loaded():
+                self._activate()
+            else:
+                self._stack.enter_context(_torch.before_first_compile(self._activate))
+                if "triton" in sys.modules:
+                    self._let_triton_work()
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._active = self._triton = False
+        self._post_grad.clear()
+        self._stack.close()
+
+    def _activate(self) -> None:
+        if self._active:
+            return
+        self._active = True
+        self._let_triton_work()
+        self._stack.enter_context(_torch.compiling_with(self._redirect))
+        self._stack.enter_context(_torch.watching_post_grad(self._stage))
+        if self._verifier is not None:
+            # Code that imported compile_fx by its name before is not redirected; all of it comes by here.
+            self._stack.enter_context(_torch.compiling_inner_with(self._unredirected))
+            self._stack.enter_context(_torch.without_autograd_cache())
+
+    def _let_triton_work(self) -> None:
+        if not self._triton:
+            self._triton = True
+            self._stack.enter_context(triton_cpu.working())
+
+    # -- where torch calls us --------------------------------------------------------------------
+
+    def _redirect(self, compile_fx: Callable[..., Any], stock: Any) -> Callable[..., Any]:
+        """Return ``compile_fx`` with our configuration under the user's, and with our backend."""
+
+        def compile_with(
+            model: Any,
+            inputs: Any,
+            inner_compile: Any = stock,
+            config_patches: dict[str, Any] | None = None,
+            **kwargs: Any,
+        ) -> Any:
+            if getattr(self._frames, "compiling", False):  # compile_fx calls itself with the patches applied
+                return compile_fx(model, inputs, inner_compile, config_patches, **kwargs)
+            inner = compile_graph if inner_compile is stock and self.backend == "graph" else inner_compile
+            patches = install.options(self.pass_under_test, config_patches or {})
+            self._frames.compiling = True
+            try:
+                with self.progress.compiling():
+                    return compile_fx(model, inputs, self._framed(inner, patches), patches, **kwargs)
+            finally:
+                self._frames.compiling = False
+
+        return compile_with
+
+    def _unredirected(self, inner: Callable[..., Any]) -> Callable[..., Any]:
+        """Return ``inner`` so that a graph which did not come by :meth:`_redirect` is watched, too."""
+
+        def compile_one(gm: Any, *args: Any, **kwargs: Any) -> Any:
+            if getattr(self._frames, "current", None) is not None or not self._active:
+                return inner(gm, *args, **kwargs)
+            with _torch.inductor_patched(_UNCACHED):
+                return self._framed(inner, _UNCACHED)(gm, *args, **kwargs)
+
+        return compile_one
+
+    def _framed(self, inner: Callable[..., Any], patches: Mapping[str, Any]) -> Callable[..., Any]:
+        """Let the graphs that ``inner`` compiles know their direction and the module they belong to."""
+
+        # A backward graph is compiled when it runs, long after compile_fx has returned.
+        def compile_one(gm: Any, *args: Any, **kwargs: Any) -> Any:
+            direction = "bw" if kwargs.get("is_backward") else "fw"
+            frame = _Frame(gm, direction, is_inference=bool(kwargs.get("is_inference")))
+            if self._verifier is None or not self._active:
+                with self._frame(frame), self.progress.compiling():
+                    return inner(gm, *args, **kwargs)
+            watched = self._verifier.compiled(frame.graph_id(gm), gm, patches, kwargs)
+            with (
+                self._frame(dataclasses.replace(frame, watched=watched)),
+                _torch.after_post_grad(watched.note),
+                self.progress.compiling(),
+            ):
+                compiled = inner(gm, *args, **kwargs)
+            return watched.wrapped(compiled)
+
+        return compile_one
+
+    @contextlib.contextmanager
+    def _frame(self, frame: _Frame) -> Iterator[None]:
+        outer = getattr(self._frames, "current", None)
+        self._frames.current = frame
+        try:
+            yield
+        finally:
+            self._frames.current = outer
+
+    def _stage(self, gm: Any, name: str, run: Callable[[], Any]) -> Any:
+        post_grad = self._post_grad.get(id(gm))
+        frame = getattr(self._frames, "current", None) or _Frame(gm, "fw")
+        if post_grad is None:
+            # An inner graph is counted where it is called: nobody knows how often it runs.
+            least_bytes = traffic.least(gm.graph) if self._bounded and not frame.inside(gm) else 0
+            post_grad = self._post_grad[id(gm)] = PostGrad(
+                self.pass_under_test,
+                gm,
+                is_inference=frame.is_inference,
+                pictured=self.pictured,
+                least_bytes=least_bytes,
+            )
+        result = post_grad.stage(name, run)
+        if post_grad.is_done:
+            del self._post_grad[id(gm)]
+            found = post_grad.captured(frame.graph_id(gm))
+            graph = dataclasses.replace(found, pass_name=self.pass_name, backend=self.backend)
+            self.graphs.append(graph)
+            if frame.watched is not None:
+                self._checks.append((graph, frame.watched))
+        return result
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Frame:
+    """The graph that is being compiled.
+
+    Args:
+        top: its module.
+        direction: ``"fw"`` or ``"bw"``.
+        is_inference: whether there is no other direction.
+        watched: who checks it.
+    """
+
+    top: Any
+    direction: str
+    is_inference: bool = True
+    watched: Watched | None = None
+
+    def graph_id(self, gm: Any) -> str:
+        """Return how a graph is called, which is the module's own or one of its subgraphs."""
+        parts = self.direction, _torch.compile_id(), self.inside(gm)
+        return f"[{' '.join(part for part in parts if part)}]"
+
+    def inside(self, gm: Any) -> str:
+        """Return the name of a subgraph in its module, empty for the module's own graph."""
+        return next((name for name, module in self.top.named_modules() if module is gm), "")

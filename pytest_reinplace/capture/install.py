@@ -1,0 +1,57 @@
+"""Which Inductor configuration puts a pass under test."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..base import _torch
+
+if TYPE_CHECKING:
+    from .pass_under_test import PassUnderTest
+
+_POST, _JOINT, _OFF = "post_grad_custom_post_pass", "joint_custom_pre_pass", "disabled_passes"
+# From torch 2.15 on it writes in place before the stage in whose place a pass gets a functional graph.
+CHUNKING: str = "slice_scatter_chunking"
+
+
+def options(under_test: PassUnderTest, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the configuration to compile with: the user's ``given`` one, with the pass added to it.
+
+    A post-grad pass of the user's keeps its place: the pass under test then runs in the place of
+    Inductor's reinplacing, which comes later. A joint-graph pass of the user's runs before ours.
+    """
+    patches = {**given, "force_disable_caches": True}
+    if under_test.is_stock:
+        return patches
+    if not under_test.is_exact:
+        return {**patches, _OFF: _with_disabled(CHUNKING, given)}
+    from ..passes import inductor_options
+
+    ours = inductor_options()
+    if _in_force(_POST, given) is None:
+        patches[_POST] = ours[_POST]
+    theirs = _in_force(_JOINT, given)
+    patches[_JOINT] = ours[_JOINT] if theirs is None else _chain(theirs, ours[_JOINT])
+    patches[_OFF] = _with_disabled(ours[_OFF], given)
+    return patches
+
+
+def _with_disabled(names: str, given: Mapping[str, Any]) -> str:
+    return ",".join(part for part in (_in_force(_OFF, given), names) if part)
+
+
+def _in_force(name: str, given: Mapping[str, Any]) -> Any:
+    return given[name] if name in given else _torch.inductor_setting(name)
+
+
+def _chain(first: Any, second: Any) -> Any:
+    """Return a pass that runs the passes ``first`` (one, or a list of them) and then ``second``."""
+
+    def both(graph: Any) -> None:
+        for one in first if isinstance(first, list | tuple) else (first,):
+            one(graph)
+        if type(second) not in map(type, first if isinstance(first, list | tuple) else (first,)):
+            second(graph)
+
+    return both

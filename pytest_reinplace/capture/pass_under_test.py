@@ -1,0 +1,132 @@
+"""The pass under test: which one a name means, and how it is called."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..base import _torch
+from ..base.choices import PASSES
+from ..judge.graph_facts import V1, V2, mutable_arguments, op_of
+
+if TYPE_CHECKING:
+    from torch.fx import Graph, GraphModule
+
+
+class PassError(ValueError):
+    """A pass under test cannot be found, or is nothing that can be called on a graph."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PassUnderTest:
+    """What rewrites the graph.
+
+    Args:
+        name: ``"inductor"``, ``"exact"`` or where the pass comes from.
+        call: rewrites a graph module in place, ``None`` for Inductor's own stage.
+        is_told: whether it is called with ``is_inference``.
+    """
+
+    name: str
+    call: Callable[..., Any] | None = None
+    is_told: bool = False
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it is our pass, which reports by itself."""
+        return self.name == "exact"
+
+    @property
+    def is_stock(self) -> bool:
+        """Whether it is the stack as it is."""
+        return self.name == "inductor"
+
+    def rewrite(self, gm: GraphModule, *, is_inference: bool = True) -> None:
+        """Run a pass that is neither stock nor exact; wrappers that it left alone clone everything."""
+        assert self.call is not None
+        self.call(gm, **({"is_inference": is_inference} if self.is_told else {}))
+        clone_untouched(gm.graph)
+
+
+def find(name: str, folder: Path | None = None) -> PassUnderTest:
+    """Return the pass that a name means; ``folder`` is searched for modules after ``sys.path``.
+
+    Raises:
+        PassError: there is no such pass; names the part of the name that failed.
+    """
+    if name in PASSES:
+        return PassUnderTest(name)
+    module_name, colon, attribute = name.partition(":")
+    if not colon:
+        raise PassError(f"expected one of {', '.join(PASSES)} or package.module:attribute, got {name!r}")
+    with _importable(folder):
+        try:
+            found: Any = importlib.import_module(module_name)
+        except Exception as error:
+            what = f"{type(error).__name__}: {error}"
+            raise PassError(f"pass {name!r}: module {module_name!r} cannot be imported: {what}") from error
+    for part in attribute.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            raise PassError(f"pass {name!r}: {found!r} has no attribute {part!r}") from None
+    return of(found, name)
+
+
+def of(function: Any, name: str | None = None) -> PassUnderTest:
+    """Return a pass for a callable over a ``GraphModule`` or a ``Graph``, or a ``CustomGraphPass``.
+
+    A callable gets the ``GraphModule``, unless it is a ``CustomGraphPass`` or its first parameter is
+    annotated ``torch.fx.Graph``. A ``CustomGraphPass`` that takes ``is_inference`` (Inductor's
+    ``CustomInferenceAwareGraphPass``) is told. It rewrites in place, or returns the new ``GraphModule``, or
+    an object with it as ``graph_module`` (a ``PassResult``).
+    """
+    from ..passes.verify import on_graph_module
+
+    name = name or getattr(function, "__qualname__", None) or type(function).__name__
+    if not callable(function):
+        raise PassError(f"pass {name!r}: expected a callable over a graph, got {function!r}")
+    base = _torch.custom_graph_pass()
+    if isinstance(function, type):
+        try:
+            function = function()
+        except TypeError as error:
+            raise PassError(
+                f"pass {name!r}: the class cannot be called without arguments: {error}"
+            ) from error
+        if not callable(function):
+            raise PassError(f"pass {name!r}: its instances are not callable")
+    is_told = isinstance(function, base) and "is_inference" in inspect.signature(function).parameters
+    return PassUnderTest(name, on_graph_module(function), is_told)
+
+
+def clone_untouched(graph: Graph) -> None:
+    """Mark the wrappers that a pass left alone to clone everything; torch 2.11 would clone nothing."""
+    for node in graph.nodes:
+        if "only_clone_these_tensors" in node.meta:
+            continue
+        if op_of(node) == V1:
+            names = mutable_arguments(node.args[0])
+            node.meta["only_clone_these_tensors"] = [n for n in names if node.kwargs.get(n) is not None]
+        elif op_of(node) == V2:
+            node.meta["only_clone_these_tensors"] = list(range(len(node.kwargs["_all_bases"])))
+
+
+@contextlib.contextmanager
+def _importable(folder: Path | None) -> Iterator[None]:
+    if folder is None or str(folder) in sys.path:
+        yield
+        return
+    sys.path.append(str(folder))
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):
+            sys.path.remove(str(folder))

@@ -1,0 +1,136 @@
+"""Checks every graph that is compiled, on what its first call is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..base import _torch
+from .replay import Replay
+from .verified import Verified
+
+if TYPE_CHECKING:
+    from torch.fx import GraphModule
+
+    from .pass_under_test import PassUnderTest
+
+_NEVER_CALLED = "it was never called with real tensors"
+
+
+class Watched:
+    """One graph from its compilation to its first call.
+
+    Args:
+        graph_id: how it is called.
+        gm: the functional graph, in the compiler's hands.
+        replay: the passes, to be run once more.
+        regenerated: the outputs that the caller makes anew.
+    """
+
+    def __init__(self, graph_id: str, gm: GraphModule, replay: Replay, regenerated: frozenset[int]) -> None:
+        self.graph_id = graph_id
+        self._replay, self._regenerated = replay, regenerated
+        self._before: GraphModule | None = None
+        self._after: GraphModule | None = None
+        self._verified: Verified | None = None
+        self._guarded("copying the graph", lambda: self._set_before(gm))
+
+    @property
+    def verified(self) -> Verified:
+        """What is known now."""
+        if self._verified is not None:
+            return self._verified
+        if self._after is None:
+            return self._unchecked("its post-grad passes did not run in this process")
+        return self._unchecked(_NEVER_CALLED)
+
+    def note(self, gm: GraphModule) -> None:
+        """Note the graph that all post-grad passes have left."""
+        if self._after is None:
+            self._guarded("copying the graph", lambda: self._set_after(gm))
+
+    def wrapped(self, compiled: Any) -> Any:
+        """Return a compiled graph whose first call is checked."""
+        call = getattr(compiled, "current_callable", None)
+        if call is not None:
+            compiled.current_callable = self._checking(call)
+            return compiled
+        if callable(compiled) and getattr(compiled, "_boxed_call", False):
+            checking = self._checking(compiled)
+            checking._boxed_call = True
+            return checking
+        if self._verified is None:
+            self._verified = self._unchecked(f"it became {type(compiled).__name__}, whose calls are not seen")
+        return compiled
+
+    def _checking(self, call: Callable[..., Any]) -> Any:
+        def checked(args: Any, *more: Any, **kwargs: Any) -> Any:
+            if self._verified is None and isinstance(args, list | tuple):
+                self._guarded("checking it", lambda: self._check(list(args)))
+            return call(args, *more, **kwargs)
+
+        return checked
+
+    def _set_before(self, gm: GraphModule) -> None:
+        from ..passes.verify import copied
+
+        self._before = copied(gm)
+
+    def _set_after(self, gm: GraphModule) -> None:
+        from ..passes.verify import copied
+
+        self._after = copied(gm)
+
+    def _check(self, inputs: Sequence[Any]) -> None:
+        if self._before is None or self._after is None or _torch.has_fake(inputs):
+            return
+        from ..passes.verify import check
+        from .reproduction import reproduced
+
+        found = check(self._before, self._after, inputs, regenerated=self._regenerated)
+        if found.is_different:
+            self._verified = reproduced(self.graph_id, self._before, inputs, found, self._replay)
+        else:
+            self._verified = Verified(self.graph_id, found.status, found.text)
+        self._before = self._after = None
+
+    def _guarded(self, what: str, work: Callable[[], None]) -> None:
+        """Do something that must not break the user's program, whatever happens."""
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001  (looking on must not break the user's program)
+            text = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+            self._verified = self._unchecked(f"{what} failed, which is a defect of pytest-reinplace: {text}")
+
+    def _unchecked(self, reason: str) -> Verified:
+        return Verified(self.graph_id, "not-checked", reason)
+
+
+class Verifier:
+    """Watches the graphs of one capture.
+
+    Args:
+        under_test: the pass under test.
+    """
+
+    def __init__(self, under_test: PassUnderTest) -> None:
+        self._under_test = under_test
+        self.watched: list[Watched] = []
+
+    def compiled(
+        self, graph_id: str, gm: GraphModule, patches: Mapping[str, Any], kwargs: Mapping[str, Any]
+    ) -> Watched:
+        """Begin to watch a graph that is about to be compiled.
+
+        Args:
+            graph_id: how it is called.
+            gm: the functional graph.
+            patches: the configuration that it is compiled with.
+            kwargs: what Inductor's ``compile_fx_inner`` is told beside it.
+        """
+        replay = Replay(self._under_test, patches, bool(kwargs.get("is_inference")))
+        is_backward = bool(kwargs.get("is_backward"))
+        regenerated = frozenset() if is_backward else _torch.regenerated_outputs()
+        watched = Watched(graph_id, gm, replay, regenerated)
+        self.watched.append(watched)
+        return watched

@@ -1,0 +1,227 @@
+"""Two reports beside each other: what changed, test by test, and which limits that exceeds."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from ..base import wording
+from ..record.figures import STOCK
+from ..record.paired import Ratio, ratio
+from ..record.stored import Stored, StoredTest
+from .limit import METRICS, Limit
+
+Figures = Mapping[str, int | float]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Row:
+    """One test that is in both reports.
+
+    Args:
+        nodeid: its id.
+        old: its figures before, by metric; one that was not measured is missing.
+        new: its figures now.
+        excesses: what is over a limit, a sentence each.
+        remarks: what else a reader should know, a sentence each.
+        advice: what may be worse and cannot be judged, a sentence each.
+    """
+
+    nodeid: str
+    old: Figures
+    new: Figures
+    excesses: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()
+
+    @property
+    def changed(self) -> list[str]:
+        """The metrics whose figures differ, in the order of ``METRICS``."""
+        return [metric for metric in METRICS if self.old.get(metric) != self.new.get(metric)]
+
+    @property
+    def improved(self) -> list[str]:
+        """The exact metrics that are better now: the old report is stale. Runtime differs at every run."""
+        both = [m for m in METRICS if m in self.old and m in self.new and m != "runtime"]
+        return [] if self.remarks else [m for m in both if self.new[m] < self.old[m]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two reports beside each other.
+
+    Args:
+        old_name: where the old report comes from.
+        new_name: where the new one does.
+        limits: what was held against it.
+        rows: the tests that are in both, by id.
+        added: the ids of tests that only the new report has; no limit is held against them.
+        removed: the ids of tests that only the old report has.
+        failures: what is wrong with the comparison as a whole, a sentence each.
+    """
+
+    old_name: str
+    new_name: str
+    limits: tuple[Limit, ...]
+    rows: tuple[Row, ...]
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    failures: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether no limit is exceeded."""
+        return not self.failures and not any(row.excesses for row in self.rows)
+
+    @property
+    def metrics(self) -> list[str]:
+        """The metrics that any test has."""
+        return [m for m in METRICS if any(m in row.old or m in row.new for row in self.rows)]
+
+    def total(self, metric: str) -> tuple[int | float, int | float]:
+        """Return a metric, before and now, added up over the tests that have it in both reports."""
+        both = [row for row in self.rows if metric in row.old and metric in row.new]
+        return sum(row.old[metric] for row in both), sum(row.new[metric] for row in both)
+
+
+def compare(old: Stored, new: Stored, limits: Sequence[Limit] = ()) -> Comparison:
+    """Compare two reports and hold the limits against every test that is in both."""
+    common = [nodeid for nodeid in new.tests if nodeid in old.tests]
+    rows = tuple(_row(nodeid, old.tests[nodeid], new.tests[nodeid], limits) for nodeid in common)
+    return Comparison(
+        old.name,
+        new.name,
+        tuple(limits),
+        rows,
+        added=tuple(nodeid for nodeid in new.tests if nodeid not in old.tests),
+        removed=tuple(nodeid for nodeid in old.tests if nodeid not in new.tests),
+        failures=tuple(_vacuous(rows, limits)),
+    )
+
+
+def _vacuous(rows: Sequence[Row], limits: Sequence[Limit]) -> Iterator[str]:
+    """Yield which limits were held against nothing: such a gate would always be open."""
+    if limits and not rows:
+        yield "no test is in both reports, so nothing was compared"
+        return
+    for limit in limits:
+        if limit.required and not any(limit.metric in row.old for row in rows):
+            yield f"{limit.text}: no compared test has {limit.metric} in the old report"
+
+
+def _row(nodeid: str, old: StoredTest, new: StoredTest, limits: Iterable[Limit]) -> Row:
+    before, now = _figures(old), _figures(new)
+    limits = list(limits)
+    unjudged = list(_unjudged(old, new)) if limits else []
+    exact = [limit for limit in limits if limit.metric != "runtime"]
+    timed = [limit for limit in limits if limit.metric == "runtime"]
+    slower: list[str] = []
+    advice: list[str] = []
+    for limit in timed:
+        if "runtime" in before and "runtime" in now:
+            (slower if _is_interleaved(old, new) else advice).extend(_slower(limit, old, new))
+        else:
+            slower += _excesses(before, now, [limit])
+    excesses = [*unjudged, *_excesses(before, now, exact), *slower]
+    return Row(nodeid, before, now, tuple(excesses), tuple(_remarks(old, new)), tuple(advice))
+
+
+def _is_interleaved(old: StoredTest, new: StoredTest) -> bool:
+    """Return whether both runs timed Inductor's side as well: its share says what the machine did."""
+    return all(
+        test.sides is not None and test.sides.pass_name != STOCK and STOCK in test.sides.sides
+        for test in (old, new)
+    )
+
+
+def _slower(limit: Limit, old: StoredTest, new: StoredTest) -> Iterator[str]:
+    """Yield why a test became slower: surely, beside Inductor's side; or by seconds, which may mislead."""
+    if not _is_interleaved(old, new):
+        before, now = old.measured["runtime"], new.measured["runtime"]
+        if limit.is_exceeded(before, now):
+            both = "runtime", before, now
+            yield (
+                f"runtime {change(*both)}, {grown(*both)}, is over {limit.text}: no failure, for the two "
+                "runs timed nothing side by side"
+            )
+        return
+    usual, found = (_beside_stock(test) for test in (old, new))
+    if usual and found and found.low > usual.high * (1 + float(limit.amount) / 100):
+        yield (
+            f"runtime {usual.median:.3f} → {found.median:.3f} times that of {STOCK}'s pass in the same run "
+            f"(surely {found.low:.3f} at least); allowed is {limit.text}"
+        )
+
+
+def _beside_stock(test: StoredTest) -> Ratio | None:
+    assert test.sides is not None
+    return ratio(test.sides.tested.times, test.sides.sides[STOCK].times)
+
+
+def _figures(test: StoredTest) -> dict[str, int | float]:
+    counts = test.record.counts()
+    return {"clones": counts["cloned"], "clone_bytes": counts["clone_bytes"], **test.measured}
+
+
+def _unjudged(old: StoredTest, new: StoredTest) -> Iterator[str]:
+    """Yield why the new figures are too low to be believed: what was not seen is not cloned."""
+    if old.record.graphs and not new.record.graphs:
+        graphs = wording.plural(len(old.record.graphs), "graph")
+        yield f"{graphs} before, none was compiled now"
+    known = {graph["problem"] for graph in old.record.graphs}
+    for graph in new.record.graphs:
+        if graph["problem"] and graph["problem"] not in known:
+            yield f"graph {graph['graph']} could not be judged: {graph['problem']}"
+
+
+def _excesses(old: Figures, new: Figures, limits: Iterable[Limit]) -> Iterator[str]:
+    for limit in limits:
+        metric = limit.metric
+        if metric not in old:
+            continue
+        name = wording_of(metric)
+        if metric not in new:
+            yield f"{name} {shown(metric, old[metric])} before, not measured now ({limit.text})"
+        elif limit.is_exceeded(old[metric], new[metric]):
+            both = metric, old[metric], new[metric]
+            yield f"{name} {change(*both)}, {grown(*both)}; allowed is {limit.text}"
+
+
+def _remarks(old: StoredTest, new: StoredTest) -> Iterator[str]:
+    if new.record.outcome != old.record.outcome:
+        yield f"{old.record.outcome} before, {new.record.outcome} now"
+    if old.record.outcomes and new.record.graphs and not new.record.outcomes:
+        candidates = wording.plural(len(old.record.outcomes), "candidate")
+        yield f"{candidates} before, none now: the pass is not exercised any more"
+
+
+def wording_of(metric: str) -> str:
+    """Return a metric as a person says it."""
+    return metric.replace("_", " ")
+
+
+def shown(metric: str, figure: float) -> str:
+    """Return a figure with its unit."""
+    if metric == "runtime":
+        return f"{figure * 1e3:.4g} ms"
+    return f"{figure}" if metric == "clones" else wording.bytes_of(int(figure)).partition(" (")[0]
+
+
+def change(metric: str, old: float | None, new: float | None) -> str:
+    """Return two figures, exactly where rounding would hide that they differ; one that is none is a dash."""
+    before, now = ("-" if one is None else shown(metric, one) for one in (old, new))
+    if old == new:
+        return now
+    if before == now:
+        unit = " s" if metric == "runtime" else " B"
+        return f"{old}{unit} → {new}{unit}"
+    return f"{before} → {now}"
+
+
+def grown(metric: str, old: float, new: float) -> str:
+    """Return how much a figure changed, exactly and relative to what it was: ``"+32 B, +100.0 %"``."""
+    if metric == "runtime":
+        exact = f"{(new - old) * 1e3:+.4g} ms"
+    else:
+        exact = f"{int(new - old):+d}" + ("" if metric == "clones" else " B")
+    return f"{exact}, {100 * (new - old) / old:+.1f} %" if old else exact

@@ -1,0 +1,141 @@
+"""A comparison as text: for a terminal, and as Markdown for a comment on a pull request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from ..base.markdown_cell import in_code, table_row, unmarked
+from ..base.visible import brief, visible
+from ..base.wording import plural
+from . import comparison as figures
+from .comparison import Comparison, Row
+
+_NAMES = 20
+# GitHub takes 65,536 characters in a comment.
+MOST_CHARACTERS = 60_000
+_STALE = "better than the old report, which is stale: write it anew"
+
+
+def text(comparison: Comparison) -> Iterator[str]:
+    """Yield the lines for a terminal: the table, new and removed tests, what is stale, what is exceeded."""
+    changed = _changed(comparison)
+    yield f"{visible(comparison.old_name)} → {visible(comparison.new_name)}"
+    if changed:
+        cells = [["test", *map(figures.wording_of, comparison.metrics)]]
+        cells += [[visible(row.nodeid), *_cells(row, comparison.metrics)] for row in changed]
+        cells.append(_totals(comparison))
+        yield from _aligned(cells)
+    yield _unchanged(comparison, len(changed))
+    for row in comparison.rows:
+        yield from (f"{visible(row.nodeid)}: {visible(remark)}" for remark in (*row.remarks, *row.advice))
+    for title, names in _lists(comparison):
+        yield f"{title}:"
+        yield from (f"  {name}" for name in _some(names))
+    over = _over(comparison)
+    if over:
+        yield "over the limit:"
+        for nodeid, sentence in over:
+            yield f"  {visible(nodeid)}: {visible(sentence)}" if nodeid else f"  {visible(sentence)}"
+    if comparison.limits:
+        yield _verdict(comparison)
+
+
+def markdown(comparison: Comparison, most: int = MOST_CHARACTERS) -> str:
+    """Return the same as Markdown, at most about ``most`` characters; what is over a limit comes first."""
+    mark = "" if not comparison.limits else " ✅" if comparison.passed else " ❌"
+    parts = [f"## Reinplacing: {in_code(comparison.old_name)} → {in_code(comparison.new_name)}{mark}\n"]
+    if comparison.limits:
+        parts.append(f"{unmarked(_verdict(comparison))}\n")
+    over = [f"- {in_code(n)}: {unmarked(s)}" if n else f"- {unmarked(s)}" for n, s in _over(comparison)]
+    if over:
+        parts.append("### Over the limit\n\n" + _fitting(over, most // 3) + "\n")
+    parts += [f"### {title}\n\n{_bullets(names, most // 10)}\n" for title, names in _lists(comparison)]
+    changed = _changed(comparison)
+    if changed:
+        heads = ["test", *map(figures.wording_of, comparison.metrics)]
+        rows = [table_row([in_code(row.nodeid), *_cells(row, comparison.metrics)]) for row in changed]
+        head = [table_row(heads), "|" + " --- |" * len(heads), table_row(_totals(comparison))]
+        left = most - sum(map(len, parts)) - sum(map(len, head)) - 2000
+        parts.append("\n".join([*head, _fitting(rows, left)]) + "\n")
+    remarks = [
+        f"- {in_code(row.nodeid)}: {unmarked(remark)}"
+        for row in comparison.rows
+        for remark in (*row.remarks, *row.advice)
+    ]
+    if remarks:
+        parts.append(_fitting(remarks, max(most - sum(map(len, parts)) - 500, 0)) + "\n")
+    parts.append(f"{_unchanged(comparison, len(changed))}\n")
+    return "\n".join(parts)
+
+
+def _changed(comparison: Comparison) -> list[Row]:
+    """Return the rows that are shown, those over a limit first."""
+    rows = [row for row in comparison.rows if row.changed or row.excesses]
+    return sorted(rows, key=lambda row: (not row.excesses, row.nodeid))
+
+
+def _cells(row: Row, metrics: Iterable[str]) -> list[str]:
+    return [figures.change(metric, row.old.get(metric), row.new.get(metric)) for metric in metrics]
+
+
+def _totals(comparison: Comparison) -> list[str]:
+    head = f"total of {plural(len(comparison.rows), 'test')}"
+    return [head, *(figures.change(metric, *comparison.total(metric)) for metric in comparison.metrics)]
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _unchanged(comparison: Comparison, changed: int) -> str:
+    same = len(comparison.rows) - changed
+    return f"{plural(len(comparison.rows), 'test')} in both reports, {same} unchanged"
+
+
+def _lists(comparison: Comparison) -> Iterator[tuple[str, list[str]]]:
+    if comparison.added:
+        yield f"{plural(len(comparison.added), 'new test')}, not compared", list(comparison.added)
+    if comparison.removed:
+        yield f"{plural(len(comparison.removed), 'removed test')}, not compared", list(comparison.removed)
+    stale = [row.nodeid for row in comparison.rows if row.improved]
+    if stale:
+        yield f"{plural(len(stale), 'test')} {_STALE}", stale
+
+
+def _some(names: Sequence[str]) -> Iterator[str]:
+    yield from (brief(name) for name in names[:_NAMES])
+    if len(names) > _NAMES:
+        yield f"and {len(names) - _NAMES} more"
+
+
+def _bullets(names: Sequence[str], budget: int) -> str:
+    fitting = _fitting([f"- {in_code(name)}" for name in names[:_NAMES]], budget)
+    left = len(names) - _NAMES
+    return f"{fitting}\n\nand {left} more" if left > 0 else fitting
+
+
+def _over(comparison: Comparison) -> list[tuple[str, str]]:
+    rows = [(row.nodeid, excess) for row in comparison.rows for excess in row.excesses]
+    return [*(("", failure) for failure in comparison.failures), *rows]
+
+
+def _verdict(comparison: Comparison) -> str:
+    limits = ", ".join(limit.text for limit in comparison.limits)
+    if comparison.passed:
+        return f"within the limits {limits}"
+    tests = sum(1 for row in comparison.rows if row.excesses)
+    count = plural(tests, "test") if tests else "the comparison"
+    return f"{count} over the limits {limits}"
+
+
+def _fitting(lines: Sequence[str], budget: int) -> str:
+    """Return as many lines as fit, and how many did not."""
+    kept = 0
+    while kept < len(lines) and budget >= len(lines[kept]) + 1:
+        budget -= len(lines[kept]) + 1
+        kept += 1
+    left = len(lines) - kept
+    # A line of its own: below a table it ends the table.
+    return "\n".join([*lines[:kept], *(["", f"and {left} more"] if left else [])])

@@ -1,0 +1,76 @@
+"""A limit on how much a figure of a test may grow: ``clones:0``, ``peak_bytes:1%``."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from fractions import Fraction
+
+from ..base.nearest import nearest
+from ..base.visible import visible
+
+METRICS = ("clones", "clone_bytes", "peak_bytes", "runtime")
+
+_UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+_AMOUNT = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)(%|[A-Za-z]+)?", re.ASCII)
+_FORMS = {
+    "clones": "a whole number (clones:0) or a percentage (clones:5%)",
+    "clone_bytes": "bytes (clone_bytes:0, clone_bytes:4MiB) or a percentage (clone_bytes:1%)",
+    "peak_bytes": "bytes (peak_bytes:0, peak_bytes:4MiB) or a percentage (peak_bytes:1%)",
+    "runtime": "a percentage (runtime:5%)",
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Limit:
+    """How much larger a figure may be than it was, test by test.
+
+    Args:
+        metric: one of ``METRICS``.
+        text: as it was given, ``"peak_bytes:1%"``.
+        amount: clones, bytes, or hundredths of the old figure.
+        is_percent: whether it is hundredths.
+        required: whether a run that has not measured the figure at all is over the limit.
+    """
+
+    metric: str
+    text: str
+    amount: Fraction
+    is_percent: bool = False
+    required: bool = True
+
+    def is_exceeded(self, old: float, new: float) -> bool:
+        """Return whether a figure grew by more than is allowed; exact, no rounding."""
+        allowed = Fraction(old) * self.amount / 100 if self.is_percent else self.amount
+        return Fraction(new) - Fraction(old) > allowed
+
+
+def limit(text: str) -> Limit:
+    """Return the limit that ``METRIC:LIMIT`` means; raises ``ValueError`` saying what was expected."""
+    metric, colon, amount = text.strip().partition(":")
+    if not colon:
+        raise ValueError(f"expected METRIC:LIMIT, as in clone_bytes:0, got {_quoted(text)}")
+    if metric not in METRICS:
+        raise ValueError(f"no metric is called {_quoted(metric)}{nearest(visible(metric, 60), METRICS)}")
+    found = _AMOUNT.fullmatch(amount)
+    number, unit = found.groups() if found else ("", None)
+    is_bytes = metric.endswith("_bytes")
+    fits = unit == "%" if metric == "runtime" else unit in (None, "%") or (is_bytes and unit in _UNITS)
+    whole = unit is not None or "." not in number
+    if not found or not fits or not whole:
+        raise ValueError(f"expected {metric} to be limited by {_FORMS[metric]}, got {_quoted(text)}")
+    size = Fraction(number) * (_UNITS.get(unit, 1) if unit else 1)
+    return Limit(metric, text.strip(), size, unit == "%")
+
+
+def _quoted(text: str) -> str:
+    return repr(visible(text, 60))
+
+
+def exact() -> tuple[Limit, ...]:
+    """Return what holds where nothing was said: nothing may grow, and peak memory where it was measured."""
+    return (
+        limit("clones:0"),
+        limit("clone_bytes:0"),
+        dataclasses.replace(limit("peak_bytes:0"), required=False),
+    )

@@ -1,0 +1,177 @@
+"""Builds a corpus entry's program and runs it: eagerly, and compiled with the pass under test."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from ..base.progress import Progress
+from ..call.program import BuilderError, Program
+from ..call.twin import differences, leaves, twin
+from ..capture import _triton, triton_cpu
+from . import ahead_of_time
+from .entry import Entry, Preset
+from .verdict import EntryVerdict
+
+
+def run(
+    entry: Entry,
+    preset: Preset,
+    pass_name: str,
+    backend: str,
+    rootdir: Path,
+    *,
+    pictured: bool = False,
+    progress: Progress | None = None,
+    verified: bool = False,
+) -> EntryVerdict:
+    """Build, run eagerly, compile, run and compare one entry.
+
+    Args:
+        entry: the entry.
+        preset: the preset of it to run.
+        pass_name: the pass under test.
+        backend: ``"inductor"`` or ``"graph"``.
+        rootdir: where builders are looked for, too.
+        pictured: whether its graphs are drawn for a page.
+        progress: is told when something is compiled.
+        verified: whether its graphs are checked against the contract.
+
+    Raises:
+        BuilderError: the builder is wrong.
+        TwinError: the program cannot be copied for the eager run.
+    """
+    import torch
+
+    from ..capture.capture import Capture
+
+    torch.compiler.reset()
+    with importable(entry.path.parent, rootdir), triton_cpu.working(), built(entry, preset) as program:
+        pair = twin(program)
+        eager = pair.after_eager(called(pair.eager.fn, pair.eager, entry))
+        compiling = Capture(pass_name, backend, pictured=pictured, verified=verified, progress=progress)
+        with configured(entry), compiling as capture:
+            just_in_time = functools.partial(
+                torch.compile, fullgraph=entry.fullgraph, dynamic=entry.dynamic or None
+            )
+            fn = ahead_of_time.chosen(entry, backend, just_in_time)(pair.program.fn)
+            compiled = pair.after_compiled(called(fn, pair.program, entry))
+    found = tuple(differences(eager, compiled, preset.tolerance))
+    return EntryVerdict(entry, preset, pass_name, backend, tuple(capture.checked_graphs), found)
+
+
+# Inductor pads a matrix product where two timings say so, and what is padded takes other memory: an exact
+# peak would change from one machine, or one run, to the next.
+_NOT_TIMED = {"shape_padding": False}
+
+
+@contextlib.contextmanager
+def configured(entry: Entry) -> Iterator[None]:
+    """Set the Inductor options of an entry for the block; raises :class:`BuilderError`.
+
+    Choices that Inductor makes by timing, and that change memory, are switched off unless the entry's
+    options ask for them.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(_triton.inductor_config({**_NOT_TIMED, **entry.options}))
+        except ValueError as error:
+            raise BuilderError(f"{entry.path}: options: {error}") from error
+        yield
+
+
+def called(fn: Callable[..., Any], program: Program, entry: Entry) -> Any:
+    """Call a program, forward or both ways, with the same random numbers each time; return its result."""
+    import torch
+
+    torch.manual_seed(0)
+    if program.setup is not None:
+        program.setup()
+    return plainly(fn, program, entry)
+
+
+def plainly(fn: Callable[..., Any], program: Program, entry: Entry) -> Any:
+    """Call a program, forward or both ways, as the random generators stand; return its result."""
+    import torch
+
+    if not entry.grad:
+        with torch.no_grad():
+            return fn(*program.args, **program.kwargs)
+    result = fn(*program.args, **program.kwargs)
+    parts = [
+        leaf for leaf in leaves(result).values() if isinstance(leaf, torch.Tensor) and leaf.requires_grad
+    ]
+    if not parts:
+        raise BuilderError(
+            f"{entry.path}: grad is true, but no result of {entry.builder} requires a gradient"
+        )
+    torch.stack([part.float().sum() for part in parts]).sum().backward()
+    return result
+
+
+@contextlib.contextmanager
+def importable(*folders: Path) -> Iterator[None]:
+    """Let modules in ``folders`` be imported for the block; installed ones come first."""
+    added = [str(folder) for folder in folders if str(folder) not in sys.path]
+    sys.path.extend(added)
+    try:
+        yield
+    finally:
+        for folder in added:
+            with contextlib.suppress(ValueError):
+                sys.path.remove(folder)
+
+
+@contextlib.contextmanager
+def built(entry: Entry, preset: Preset) -> Iterator[Program]:
+    """Build an entry's program for the block, and tear it down after; raises :class:`BuilderError`."""
+    program = build(entry, preset)
+    try:
+        yield program
+    finally:
+        if program.teardown is not None:
+            program.teardown()
+
+
+def build(entry: Entry, preset: Preset) -> Program:
+    """Return a fresh program of an entry, to be torn down by the caller; raises :class:`BuilderError`."""
+    builder = _builder(entry)
+    arguments = {"device": preset.device, **preset.args}
+    try:
+        inspect.signature(builder).bind(**arguments)
+    except TypeError as error:
+        raise BuilderError(
+            f"{entry.path}: builder {entry.builder}{inspect.signature(builder)} does not take the arguments "
+            f"{sorted(arguments)}: {error}; 'device' is always given, the rest come from 'args'"
+        ) from error
+    program = builder(**arguments)
+    if not isinstance(program, Program):
+        raise BuilderError(
+            f"{entry.path}: expected builder {entry.builder} to return a pytest_reinplace.Program, got "
+            f"{type(program).__name__}"
+        )
+    if entry.ahead_of_time:
+        ahead_of_time.check(entry, program)
+    return program
+
+
+def _builder(entry: Entry) -> Callable[..., Any]:
+    module, _, name = entry.builder.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise BuilderError(
+            f"{entry.path}: builder {entry.builder!r} cannot be imported: {error}; it is looked for on "
+            "sys.path, beside the entry and in the rootdir"
+        ) from error
+    if not callable(found):
+        raise BuilderError(f"{entry.path}: builder {entry.builder!r} is not callable, but {found!r}")
+    return found  # type: ignore[no-any-return]

@@ -1,0 +1,81 @@
+"""What a run of a corpus entry showed, judged and worded."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from .entry import Entry, Preset
+
+if TYPE_CHECKING:
+    from ..capture.captured import CapturedGraph
+    from ..passes import Outcome
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class EntryVerdict:
+    """What a run of an entry showed.
+
+    Args:
+        entry: the entry.
+        preset: its preset that ran.
+        pass_name: the pass under test.
+        backend: ``"graph"`` or ``"inductor"``.
+        graphs: what was compiled, with a report each.
+        differences: from the eager run, most telling first.
+    """
+
+    entry: Entry
+    preset: Preset
+    pass_name: str
+    backend: str
+    graphs: tuple[CapturedGraph, ...]
+    differences: tuple[str, ...]
+
+    @property
+    def expected(self) -> tuple[str, ...] | None:
+        """The clone list that the entry gives for the pass, ``None`` when it gives none."""
+        return self.preset.clones.get(self.pass_name)
+
+    @property
+    def clones(self) -> list[str]:
+        """The clone list that came."""
+        return [outcome.label for outcome in self._cloned()]
+
+    def _cloned(self) -> list[Outcome]:
+        return [o for graph in self.graphs for o in graph.report.outcomes if not o.reinplaced]
+
+    def problems(self) -> list[str]:
+        """Return what is wrong, one line each, wrong values first; empty when the entry passed."""
+        found = [*self.differences]
+        found += [
+            f"graph {graph.id} could not be judged: {graph.problem}" for graph in self.graphs if graph.problem
+        ]
+        if not self.graphs:
+            found.append("no graph was compiled, so the pass was not exercised")
+        elif not any(graph.offered or graph.report.outcomes for graph in self.graphs):
+            found.append("no compiled graph holds a candidate, so the pass was not exercised")
+        elif self.expected is not None:
+            came, expected = Counter(self.clones), Counter(self.expected)
+            found += [f"unexpected clone: {label}" for label in (came - expected).elements()]
+            found += [f"expected as a clone, but in place: {label}" for label in (expected - came).elements()]
+        return found
+
+    def __str__(self) -> str:
+        """Return the failure text: what differs, then every clone with bytes, reason and blockers."""
+        problems = self.problems()
+        head = f"{self.entry.name} on {self.preset.device}, pass {self.pass_name}, backend {self.backend}"
+        lines = [f"{head}: {len(problems)} problem(s)", *(f"  {problem}" for problem in problems)]
+        if suspicious := [label for graph in self.graphs for label in graph.suspicious]:
+            lines.append(f"in place although our analysis forbids it: {', '.join(suspicious)}")
+        if cloned := self._cloned():
+            lines += ["clones:", *(f"  {outcome}" for outcome in cloned)]
+        if self.expected is not None and Counter(self.expected) != Counter(self.clones):
+            lines += [
+                f"expected clones.{self.pass_name} in {self.entry.path}:",
+                f"  {list(self.expected)!r}",
+                "came:",
+                f"  {self.clones!r}",
+            ]
+        return "\n".join(lines)

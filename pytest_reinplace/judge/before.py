@@ -1,0 +1,139 @@
+"""The functional graph as the pass under test got it, with what our analysis says of its candidates."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from . import graph_facts
+from .graph_facts import CLONE, COPY, SCATTERS, family, maker_of, op_of, root_of
+
+if TYPE_CHECKING:
+    from torch.fx import GraphModule, Node
+
+    from ..passes import Outcome
+
+# Functional operators, beside wrappers and index_put, that make a new version of their first operand.
+_MADE = SCATTERS | {CLONE}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Epilogue:
+    """A ``copy_`` that writes back into an input what was made from that input.
+
+    Args:
+        node: its name.
+        target: the name of the input.
+        nbytes: bytes that it moves.
+        source: the user's line.
+        via: the names of the functional calls between the input and the value.
+        outcome: what our analysis says, ``None`` when it removes the copy.
+    """
+
+    node: str
+    target: str
+    nbytes: int
+    source: str | None
+    via: tuple[str, ...]
+    outcome: Outcome | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Before:
+    """A snapshot: later rewriting of the graph does not change it.
+
+    Args:
+        nodes: the copied nodes by their names, in order.
+        outcomes: our analysis, one for each candidate of the graph.
+        epilogues: the write-backs.
+        added: smaller copies that our pass makes so that a call may write in place, by the call's name.
+        text: the graph as torch prints it.
+    """
+
+    nodes: dict[str, Node]
+    outcomes: tuple[Outcome, ...]
+    epilogues: tuple[Epilogue, ...]
+    added: dict[str, tuple[Outcome, ...]]
+    text: str
+
+    @property
+    def offered(self) -> int:
+        """How many candidates there are, and copies into inputs, which a pass could make needless."""
+        return len(self.outcomes) + sum(op_of(node) == COPY for node in self.nodes.values())
+
+    @classmethod
+    def of(cls, gm: GraphModule, *, lowered: bool = False) -> Before:
+        """Take the snapshot of a functional graph.
+
+        Args:
+            gm: the graph; the subgraphs that it calls are compiled, and judged, as graphs of their own.
+            lowered: whether Inductor will lower what the pass under test makes of it.
+
+        Raises:
+            pytest_reinplace.passes.GraphError: the graph is not functional.
+        """
+        from torch.fx import Graph
+
+        from ..passes import INDUCTOR, NODE_BY_NODE, Options, analyze_graph
+
+        report = analyze_graph(gm.graph, Options(target=INDUCTOR if lowered else NODE_BY_NODE))
+        copies: dict[Node, Node] = {}
+        Graph().graph_copy(gm.graph, copies)
+        nodes = {node.name: copy for node, copy in copies.items()}
+        written_back = {o.node: o for o in report.outcomes if o.op == COPY}
+        epilogues = [_epilogue(name, node, written_back.get(name)) for name, node in nodes.items()]
+        added: dict[str, tuple[Outcome, ...]] = {}
+        for outcome in report.outcomes:
+            if outcome.added:
+                added[outcome.node] = (*added.get(outcome.node, ()), outcome)
+        return cls(
+            nodes=nodes,
+            outcomes=tuple(o for o in report.outcomes if o.op != COPY and not o.added),
+            epilogues=tuple(e for e in epilogues if e is not None),
+            added=added,
+            text=str(gm.graph),
+        )
+
+
+def _epilogue(name: str, node: Node, outcome: Outcome | None) -> Epilogue | None:
+    target: Any = node.args[0] if op_of(node) == COPY else None
+    if not graph_facts.is_node(target) or target.op not in ("placeholder", "get_attr"):
+        return None
+    value: Any = node.args[1]
+    if not graph_facts.is_node(value) or not _same_layout(target, value):
+        return None
+    via = _way(value, target)
+    if not via:
+        return None
+    source = outcome.source if outcome is not None else None
+    return Epilogue(name, target.name, graph_facts.nbytes(target), source, via, outcome)
+
+
+def _same_layout(a: Node, b: Node) -> bool:
+    one, two = a.meta.get("val"), b.meta.get("val")
+    if one is None or two is None:
+        return False
+    return str((*one.shape, *one.stride())) == str((*two.shape, *two.stride()))
+
+
+def _way(value: Node, target: Node) -> tuple[str, ...]:
+    """Return the functional calls by which a value came from an input; empty when it did not."""
+    via: list[str] = []
+    while True:
+        value = root_of(value)
+        if value is target:
+            return tuple(via)
+        call, slot = maker_of(value) or (value, "self")
+        if maker_of(value) is None and not (_makes_version(call) or graph_facts.is_drawing(call)):
+            return ()
+        via.append(call.name)
+        value = graph_facts.operand(call, slot)
+        if not graph_facts.is_node(value):
+            return ()
+
+
+def _makes_version(call: Node) -> bool:
+    return op_of(call) in _MADE or family(call) == "index_put"
+
+
+__all__ = ["Before", "Epilogue"]

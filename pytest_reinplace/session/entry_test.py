@@ -1,0 +1,195 @@
+"""A corpus entry as a measured test: run on all sides, judged, held against its baselines."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ..base import launch, progress
+from ..compare.limit import exact
+from ..measure import baseline, gate
+from ..measure.benchmark import effort, report, withdraw
+from ..measure.result import Result
+from ..measure.sides import DeviceLost, Measured, OutOfMemory, measured
+from ..record.figures import Measurement
+from ..record.record import MEASURED
+from . import device, verification
+from .item_capture import attach, settings_of
+
+if TYPE_CHECKING:
+    from ..entry.entry import Entry, Preset
+    from ..entry.verdict import EntryVerdict
+    from .settings import Settings
+
+
+_READ = pytest.StashKey[dict[Path, baseline.Baselines]]()
+
+
+class GateFailure(Exception):
+    """An entry costs more than it may. The message is the verdict, a line for each figure."""
+
+
+def run(item: pytest.Item, entry: Entry, preset: Preset, pass_name: str, backend: str) -> EntryVerdict:
+    """Measure an entry and hold it against what it may cost; returns the verdict on what it computes.
+
+    Raises:
+        GateFailure: a figure is over its limit, a device is out of memory, or a file of baselines is wrong.
+    """
+    with _in_words(item):
+        verdict, result = _measured(item, entry, preset, pass_name, backend)
+    _hand_on(item, verdict, result)
+    if result.is_right and result.ruling.excesses:
+        verification.judge(item, verdict.graphs, f"pass {pass_name}, backend {backend}")
+        raise GateFailure(_text(result))
+    return verdict
+
+
+def _measured(
+    item: pytest.Item, entry: Entry, preset: Preset, pass_name: str, backend: str
+) -> tuple[EntryVerdict, Result]:
+    settings, slug = settings_of(item.config), _slug(preset.device, backend)
+    folder, root = folder_of(entry, settings), item.config.rootpath
+    known = _known(item, folder, slug, settings)
+    paths = os.path.relpath(folder, root), os.path.relpath(entry.path, root)
+    figures = functools.partial(Measurement, entry.name, *paths, slug, pass_name)
+    benching = measured(
+        entry,
+        preset,
+        pass_name,
+        backend,
+        root,
+        effort=effort(item.config),
+        alone=functools.partial(_exclusive, preset.device),
+        progress=progress.of(item.config),
+        pictured=settings.pictured,
+        verified=settings.verify,
+    )
+    with benching as found:
+        ruling = _ruling(figures(found.sides), known, settings, lambda: figures(found.again()))
+    without = {**preset.unrunnable, **found.failed}
+    unrun = tuple(f"not run with {name}: {why}" for name, why in without.items())
+    ruling = dataclasses.replace(ruling, remarks=(*unrun, *_wrong_elsewhere(found), *ruling.remarks))
+    verdict = found.verdicts[-1]
+    return verdict, Result(
+        figures(found.sides, found.calls, found.copy_bandwidth), ruling, not verdict.problems()
+    )
+
+
+def _slug(kind: str, backend: str) -> str:
+    """Return which file of baselines is meant: graphs run node by node hold other bytes than kernels do."""
+    slug: str = device.of(kind)["slug"]
+    several = launch.processes()
+    slug = slug if several == 1 else f"{slug}-x{several}"
+    return slug if backend == "inductor" else f"{slug}-{backend}"
+
+
+def folder_of(entry: Entry, settings: Settings) -> Path:
+    """Return the folder of an entry's baselines."""
+    return settings.baseline_dir or entry.path.parent / baseline.FOLDER
+
+
+def _known(item: pytest.Item, folder: Path, slug: str, settings: Settings) -> baseline.Baselines:
+    """Return the device's baselines; skip where others have some and this device none."""
+    path = baseline.path_of(folder, slug)
+    if path.exists():
+        read = item.config.stash.setdefault(_READ, {})
+        if path not in read:  # once for all entries: the file has every one of them
+            read[path] = baseline.load(path)
+        return read[path]
+    if not settings.updates and settings.against is None and any(folder.glob("*.yaml")):
+        where = os.path.relpath(item.path, item.config.invocation_params.dir)
+        on = "" if settings.device is None else f" --reinplace-device={settings.device}"
+        pytest.skip(
+            f"no baselines for {slug} in {folder}; record them: pytest {where}{on} --reinplace-update"
+        )
+    return baseline.Baselines()
+
+
+def _ruling(
+    found: Measurement, known: baseline.Baselines, settings: Settings, again: gate.Again
+) -> gate.Ruling:
+    limits = settings.fail_on or exact()
+    if settings.against is not None:
+        if settings.against not in found.sides:
+            return gate.Ruling()
+        return gate.against_side(found, settings.against, limits, again)
+    if settings.updates:
+        return gate.Ruling()
+    if found.entry not in known.entries:
+        return gate.Ruling(remarks=("no baseline: record it with --reinplace-update-new-only",))
+    return gate.against_baseline(found, known.entries[found.entry], limits, again)
+
+
+def _wrong_elsewhere(found: Measured) -> tuple[str, ...]:
+    """Say that a pass which is not under test computes something else: its figures mean little then."""
+    return tuple(
+        f"with {verdict.pass_name}: {verdict.differences[0]}"
+        for verdict in found.verdicts[:-1]
+        if verdict.differences
+    )
+
+
+def _hand_on(item: pytest.Item, verdict: EntryVerdict, result: Result) -> None:
+    attach(item, verdict.graphs)
+    for metric, figure in result.measurement.tested.exact.items():
+        if metric == "peak_bytes":  # the others are there already
+            item.user_properties.append((f"reinplace_{metric}", figure))
+    item.user_properties.append((MEASURED, json.dumps(result.to_dict(), sort_keys=True)))
+    report(item, result.measurement)
+    withdraw(item)
+
+
+def _text(result: Result) -> str:
+    found = result.measurement
+    head = f"{found.entry} on {found.device}, pass {found.pass_name}: costs more than it may"
+    return "\n".join([head, *(f"  {line}" for line in (*result.ruling.excesses, *result.ruling.remarks))])
+
+
+@contextlib.contextmanager
+def _in_words(item: pytest.Item) -> Iterator[None]:
+    """Say in words what ends one entry; the others go on."""
+    try:
+        yield
+    except OutOfMemory as error:
+        withdraw(item)
+        raise GateFailure(f"out of memory: {error}; choose smaller args for this device") from None
+    except baseline.BaselineError as error:
+        withdraw(item)
+        raise GateFailure(str(error)) from None
+    except DeviceLost as error:
+        withdraw(item)
+        raise GateFailure(
+            f"the device is lost: {error}; nothing runs on it any more in this process. An entry that a pass "
+            "makes do so names it under 'unrunnable'"
+        ) from None
+    except BaseException:
+        withdraw(item)
+        raise
+
+
+@contextlib.contextmanager
+def _exclusive(kind: str) -> Iterator[None]:
+    """Let one process at a time measure on a device: two workers of pytest-xdist may have the same one.
+
+    The processes of one launch measure together; where they share a processor the first one locks it.
+    """
+    if kind == "cpu" and launch.local_rank():
+        yield
+        return
+    import filelock
+    import torch
+
+    number = torch.cuda.current_device() if kind == "cuda" else 0
+    user = os.getuid() if hasattr(os, "getuid") else 0
+    path = Path(tempfile.gettempdir(), f"pytest-reinplace-{user}-{kind}-{number}.lock")
+    with filelock.FileLock(path, is_singleton=True):  # a kernel may be chosen while its program is measured
+        yield

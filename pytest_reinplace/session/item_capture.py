@@ -1,0 +1,178 @@
+"""The capture of one test: whether there is one, from when to when, and what it hands on."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from . import marker
+from .settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..capture.capture import Capture
+    from ..capture.captured import CapturedGraph
+
+SETTINGS = pytest.StashKey[Settings]()
+_CAPTURE = pytest.StashKey["Capture"]()
+
+# On the stash of an item that captures by itself what it compiles.
+OWN = pytest.StashKey[bool]()
+_PICTURES = pytest.StashKey[str]()
+_RUNNING = pytest.StashKey[pytest.Item]()
+FIXTURES = frozenset({"reinplace", "assert_reinplaced", "assert_clones"})
+NO_DEVICE = "no CUDA device"
+DISABLED = "--reinplace-disable: nothing is captured, so the pass would not be exercised"
+
+
+def settings_of(config: pytest.Config) -> Settings:
+    """Return the options in force."""
+    return config.stash.get(SETTINGS, Settings())
+
+
+def is_asked(item: pytest.Item) -> bool:
+    """Return whether a test itself asks to be captured, by a fixture or a marker."""
+    if not isinstance(item, pytest.Function) or OWN in item.stash:
+        return False
+    return not FIXTURES.isdisjoint(item.fixturenames) or item.get_closest_marker(marker.NAME) is not None
+
+
+def is_wanted(item: pytest.Item) -> bool:
+    """Return whether a test is captured: it asks for it, or a report on all tests is wanted.
+
+    A report captures only tests that run after torch was imported: it never imports torch itself. Where
+    every graph is to be checked, the test that imports torch is captured as well.
+    """
+    settings = settings_of(item.config)
+    if settings.disable or not isinstance(item, pytest.Function) or OWN in item.stash:
+        return False
+    if settings.verify:
+        return True
+    return is_asked(item) or ("torch" in sys.modules and (settings.reports or settings.compare is not None))
+
+
+def device_of(item: pytest.Item) -> str:
+    """Return the device that a test is for: its marker's, else the option's, else the CPU."""
+    return marker.read(item).device or settings_of(item.config).device or "cpu"
+
+
+def require_device(item: pytest.Item) -> None:
+    """Skip a test for a device that is missing here."""
+    if device_of(item) == "cuda":
+        import torch
+
+        if not torch.cuda.is_available():
+            pytest.skip(NO_DEVICE)
+
+
+def begin(item: pytest.Item) -> Capture:
+    """Start the capture of a test, or return the one that is running.
+
+    Raises:
+        pytest.UsageError: the pass under test cannot be found.
+    """
+    if _CAPTURE in item.stash:
+        return item.stash[_CAPTURE]
+    from ..base import progress
+    from ..capture.capture import Capture
+    from ..capture.pass_under_test import PassError
+
+    settings, marked = settings_of(item.config), marker.read(item)
+    try:
+        capture = Capture(
+            pass_name=marked.pass_ or settings.pass_name or "inductor",
+            backend=marked.backend or settings.backend or "inductor",
+            folder=item.config.rootpath,
+            pictured=settings.pictured,
+            progress=progress.of(item.config),
+            verified=settings.verify,
+            tolerance=marked.tolerance,
+        )
+    except PassError as error:
+        raise pytest.UsageError(str(error)) from None
+    item.stash[_CAPTURE] = capture.__enter__()
+    item.config.stash[_RUNNING] = item
+    return capture
+
+
+def running(item: pytest.Item) -> Capture | None:
+    """Return the capture of a test, ``None`` where there is none."""
+    return item.stash.get(_CAPTURE, None)
+
+
+def end(item: pytest.Item) -> None:
+    """Stop the capture of a test, if there is one."""
+    capture = item.stash.get(_CAPTURE, None)
+    if capture is not None:
+        del item.stash[_CAPTURE]
+        capture.__exit__(None, None, None)
+
+
+def end_interrupted(config: pytest.Config) -> None:
+    """Stop the capture of a test whose teardown was never reached: pytest skips it after Ctrl-C."""
+    item = config.stash.get(_RUNNING, None)
+    if item is not None:
+        end(item)
+
+
+def hand_on(item: pytest.Item) -> None:
+    """Put what was captured on the test's report."""
+    capture = running(item)
+    if capture is None:
+        return
+    graphs = capture.checked_graphs
+    if graphs or is_asked(item):
+        attach(item, graphs)
+
+
+def attach(item: pytest.Item, graphs: Iterable[CapturedGraph]) -> None:
+    """Put graphs on the report that pytest will make of a test: numbers and outcomes, pictures apart."""
+    from ..record.counts import counts_of
+    from ..record.record import PROPERTY
+
+    data = [graph.to_dict() for graph in graphs]
+    for name, count in counts_of(data).items():
+        item.user_properties.append((f"{PROPERTY}_{name}", count))
+    item.user_properties.append((PROPERTY, json.dumps(data, sort_keys=True)))
+    if settings_of(item.config).pictured:
+        pictures = [graph.picture.to_dict() if graph.picture else None for graph in graphs]
+        item.stash[_PICTURES] = json.dumps(pictures, sort_keys=True)
+
+
+def illustrate(item: pytest.Item, report: pytest.TestReport) -> None:
+    """Hand the pictures of a test over to its report; pytest-xdist takes any attribute along."""
+    if report.when == "call" and _PICTURES in item.stash:
+        from ..record.record import PICTURES
+
+        setattr(report, PICTURES, item.stash[_PICTURES])
+        del item.stash[_PICTURES]
+
+
+def origin(capture: Capture) -> str:
+    """Return the pass and the backend for the reader of a failure."""
+    return f"pass {capture.pass_name}, backend {capture.backend}"
+
+
+def check_limits(item: pytest.Item) -> None:
+    """Fail a test whose marker allows fewer clones or less memory than it has, or has nothing to compare."""
+    capture = running(item)
+    if capture is None:
+        return
+    marked = marker.read(item)
+    if not marked.has_limits:
+        return
+    from . import verdict
+
+    where, found = origin(capture), []
+    if marked.tolerance is not None and not capture.compared:
+        found.append(verdict.uncompared(where))
+    if marked.limits_clones:
+        found.append(verdict.within(capture.graphs, marked.max_clones, marked.max_clone_bytes, where))
+    if marked.max_peak_bytes is not None:
+        found.append(verdict.peaks_within(capture.peaks, marked.max_peak_bytes, where))
+    if not all(one.passed for one in found):
+        pytest.fail("\n".join(str(one) for one in found if not one.passed), pytrace=False)

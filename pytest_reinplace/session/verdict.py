@@ -1,0 +1,184 @@
+"""Verdicts on captured graphs: what was expected, what came, and whether that is all right."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from ..base import wording
+
+if TYPE_CHECKING:
+    from ..base.tolerance import Tolerance
+    from ..capture.captured import CapturedGraph
+    from ..passes import Outcome
+
+_MOST_CLONES = 10
+_MOST_LABELS = 6
+_MOST_DIFFERENCES = 5
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Verdict:
+    """What an assertion found.
+
+    Args:
+        problems: what is wrong, one line each; empty when nothing is.
+        explained: the clones to explain below them.
+        origin: which pass and backend, for the reader.
+    """
+
+    problems: tuple[str, ...] = ()
+    explained: tuple[Outcome, ...] = ()
+    origin: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+    def __str__(self) -> str:
+        """Return the failure text: what differs, then each clone with bytes, reason and blockers."""
+        first, *rest = self.problems or ("as expected",)
+        lines = [f"{first} ({self.origin})" if self.origin else first, *rest]
+        for outcome in self.explained[:_MOST_CLONES]:
+            lines += [f"  {line}" for line in wording.clone_lines(outcome)]
+        if len(self.explained) > _MOST_CLONES:
+            lines.append(f"  and {wording.plural(len(self.explained) - _MOST_CLONES, 'more clone')}")
+        return "\n".join(lines)
+
+
+def unexercised(graphs: Sequence[CapturedGraph]) -> str:
+    """Return why graphs tell nothing about a pass; empty when they do."""
+    if not graphs:
+        return (
+            "no graph was compiled, so the pass was not exercised: torch.compile must run, through Inductor, "
+            "while it is captured"
+        )
+    for graph in graphs:
+        if graph.problem:
+            return f"graph {graph.id} could not be judged: {graph.problem}"
+    if not any(graph.report.outcomes for graph in graphs):
+        found = wording.plural(len(graphs), "compiled graph")
+        return f"no candidate in {found}, so the pass was not exercised: nothing in them could be in place"
+    return ""
+
+
+def outcomes_of(graphs: Iterable[CapturedGraph]) -> list[Outcome]:
+    """Return the outcomes of several graphs, in their order."""
+    return [outcome for graph in graphs for outcome in graph.report.outcomes]
+
+
+def all_in_place(graphs: Sequence[CapturedGraph], origin: str = "") -> Verdict:
+    """Judge that every candidate is in place."""
+    if problem := unexercised(graphs):
+        return Verdict((problem,), origin=origin)
+    clones = [o for o in outcomes_of(graphs) if not o.reinplaced]
+    if not clones:
+        return Verdict(origin=origin)
+    return Verdict((_not_in_place(clones),), tuple(clones), origin)
+
+
+def named_in_place(graphs: Sequence[CapturedGraph], names: Sequence[str], origin: str = "") -> Verdict:
+    """Judge that the candidates named by label or by bare argument are in place, all that bear the name."""
+    if problem := unexercised(graphs):
+        return Verdict((problem,), origin=origin)
+    outcomes = outcomes_of(graphs)
+    unknown = [name for name in names if not any(_bears(o, name) for o in outcomes)]
+    clones = [o for o in outcomes if not o.reinplaced and any(_bears(o, name) for name in names)]
+    problems = []
+    if clones:
+        problems.append(_not_in_place(clones))
+    if unknown:
+        known = ", ".join(dict.fromkeys(o.label for o in outcomes))
+        problems.append(f"no candidate is called {', '.join(map(repr, unknown))}; the candidates are {known}")
+    return Verdict(tuple(problems), tuple(clones), origin)
+
+
+def clones_are(graphs: Sequence[CapturedGraph], expected: Iterable[str], origin: str = "") -> Verdict:
+    """Judge that exactly the expected labels stayed clones, each as often as it is listed, in any order."""
+    if problem := unexercised(graphs):
+        return Verdict((problem,), origin=origin)
+    clones = [o for o in outcomes_of(graphs) if not o.reinplaced]
+    wanted, came = Counter(expected), Counter(o.label for o in clones)
+    unexpected, missing = came - wanted, wanted - came
+    if not unexpected and not missing:
+        return Verdict(origin=origin)
+    head = []
+    if unexpected:
+        count = wording.plural(unexpected.total(), "unexpected clone")
+        head.append(f"{count}: {_listed(unexpected.elements())}")
+    if missing:
+        count = wording.plural(missing.total(), "expected clone")
+        verb = "is" if missing.total() == 1 else "are"
+        head.append(f"{count} {verb} missing: {_listed(missing.elements())}")
+    explained = tuple(o for o in clones if o.label in unexpected)
+    lists = (
+        (f"expected {sorted(wanted.elements())}", f"got      {[o.label for o in clones]}") if missing else ()
+    )
+    return Verdict(("; ".join(head), *lists), explained, origin)
+
+
+def within(
+    graphs: Sequence[CapturedGraph],
+    max_clones: int | None = None,
+    max_clone_bytes: int | None = None,
+    origin: str = "",
+) -> Verdict:
+    """Judge that there are no more clones, and no more bytes of them, than allowed."""
+    if problem := unexercised(graphs):
+        return Verdict((problem,), origin=origin)
+    clones = [o for o in outcomes_of(graphs) if not o.reinplaced]
+    size, problems = sum(o.nbytes for o in clones), []
+    if max_clones is not None and len(clones) > max_clones:
+        problems.append(f"{wording.plural(len(clones), 'clone')}; the limit is max_clones={max_clones}")
+    if max_clone_bytes is not None and size > max_clone_bytes:
+        problems.append(f"{wording.bytes_of(size)} cloned; the limit is max_clone_bytes={max_clone_bytes}")
+    return Verdict(tuple(problems), tuple(clones) if problems else (), origin)
+
+
+def peaks_within(peaks: Sequence[int], most: int, origin: str = "") -> Verdict:
+    """Judge that no measured call held more bytes than allowed; one that nothing measured does not pass."""
+    if not peaks:
+        return Verdict(
+            ("nothing was measured: max_peak_bytes limits the calls of reinplace.run(fn, *args)",),
+            origin=origin,
+        )
+    if max(peaks) <= most:
+        return Verdict(origin=origin)
+    return Verdict(
+        (f"{wording.bytes_of(max(peaks))} at the peak; the limit is max_peak_bytes={most}",), (), origin
+    )
+
+
+def uncompared(origin: str = "") -> Verdict:
+    """Judge that a test with a tolerance compared nothing: it does not pass."""
+    calls = "reinplace.run(fn, *args), assert_reinplaced(fn, *args) and assert_clones(fn, *args)"
+    return Verdict((f"nothing was compared: tolerance holds the calls {calls} against eager",), origin=origin)
+
+
+def as_eager(differences: Sequence[str], tolerance: Tolerance, origin: str = "") -> Verdict:
+    """Judge that a compiled call did what the eager one did; ``differences`` are most telling first."""
+    if not differences:
+        return Verdict(origin=origin)
+    shown = [f"  {text}" for text in differences[:_MOST_DIFFERENCES]]
+    if len(differences) > _MOST_DIFFERENCES:
+        shown.append(f"  and {len(differences) - _MOST_DIFFERENCES} more")
+    head = f"the compiled call differs from eager, allowed is tolerance {tolerance}"
+    return Verdict((head, *shown), origin=origin)
+
+
+def _bears(outcome: Outcome, name: str) -> bool:
+    return name in (outcome.label, outcome.arg)
+
+
+def _not_in_place(clones: Sequence[Outcome]) -> str:
+    count = wording.plural(len(clones), "candidate")
+    return f"{count} not in place: {_listed(o.label for o in clones)}"
+
+
+def _listed(labels: Iterable[str]) -> str:
+    found = list(labels)
+    text = ", ".join(found[:_MOST_LABELS])
+    return text if len(found) <= _MOST_LABELS else f"{text} and {len(found) - _MOST_LABELS} more"
