@@ -16,10 +16,10 @@ from torch.fx.node import map_arg
 from .. import _torch
 from ..errors import RewriteError
 from ..graph import wellformed
-from ..graph.alias import leaves
 from ..graph.journal import Journal, erase
 from ..memory.region import is_multiple
 from ..ops import views, wrapper
+from ..ops.nested import nodes
 from ..ops.schema import argument, is_operator, schema_of, target_name
 from ..ops.source import where
 from ..ops.wrapper_names import wraps_operator
@@ -84,8 +84,10 @@ class _Walk(Rewriter):
         self.kept: dict[tuple[Node, Node], Node] = {}
         for snapshot in decision.snapshots:
             self.snapshots.setdefault(snapshot.before, []).append(snapshot)
-        self.uses: dict[Node, list[Node]] = {r: leaves(r) for s in decision.snapshots for r in s.readers}
-        self.leaves: list[Node] = [n for o in self.model.graph.find_nodes(op="output") for n in leaves(o)]
+        self.uses: dict[Node, list[Node]] = {
+            r: nodes((r.args, r.kwargs)) for s in decision.snapshots for r in s.readers
+        }
+        self.leaves: list[Node] = [n for o in self.model.graph.find_nodes(op="output") for n in nodes(o.args)]
         self.current: Node | None = None
 
     def run(self) -> list[Node]:

@@ -19,6 +19,7 @@ from ...reinplacing.facts.candidate import Candidate, Kind
 from ...reinplacing.facts.decision import Decision
 from ...reinplacing.facts.place import Storage
 from ...reinplacing.kinds import view_scatter
+from ..defects import defended
 from ..lowering import is_computed, is_constant, is_stored_by_inductor
 from .buffers import Buffer, Buffers
 
@@ -138,7 +139,7 @@ def lost_by_exchange(decision: Decision, candidate: Candidate) -> Node | None:
     it makes another one and exchanges the two. What it stored before goes into the new one then, and what was
     given a view before is given one of the new. Functional they are the same, without the exchange.
     """
-    if not _is_exchanged(candidate):
+    if not _is_exchanged(candidate) or not defended("exchanged-buffer"):
         return None
     root = decision.root(candidate.operand.storage)
     if root.is_input:

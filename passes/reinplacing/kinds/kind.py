@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch.fx import Node
 
 from ... import _torch
@@ -69,8 +68,3 @@ def visit_candidate(model: Model, node: Node) -> bool:
     if schema.is_copy:
         return clone.visit(model, node) if schema.name == "aten::clone" else clone.visit_copy(model, node)
     return functional.visit(model, node)
-
-
-def is_protected_clone(node: Node) -> bool:
-    """Return whether a node is a clone that was hidden from Inductor's no-op removal."""
-    return node.op == "call_function" and node.target is torch.ops.prims.clone.default

@@ -39,7 +39,6 @@ def visit(model: Model, node: Node) -> None:
         slot = name if item is None else (name, item)
         write = (place.region,)
         only, _ = wrapper.write_only(model.geometry, op, [name], place.region, write)
-        only = only and not model.layouts.of(operand).untold  # empty memory has the strides that are told
         add(model, Kind.AUTO_V1, node, slot, (label,), operand, settled, write, others, None, only)
     return None
 

@@ -170,8 +170,7 @@ def _add_base(
     place = model.place(base)
     assert place is not None
     storage, obstacle = wrapper_results.settled(model, base, result)
-    # Else these bytes are more than what is written, or a copy of some would have other strides.
-    is_exact = is_known(place) and not model.layouts.of(base).untold
+    is_exact = is_known(place)  # else these bytes are more than what is written
     if place.storage.relaid and any(v.form == "as_strided" for v in views):
         obstacle, is_exact = Reason.LAYOUT, False
     at, shift = place.region, place.storage.shift
