@@ -17,13 +17,10 @@ from ...memory.geometry import may_be_padded
 from ...memory.region import as_size
 from ...ops import higher_order
 from ...ops.schema import is_operator, schema_of, tensors
-from ..facts.candidate import Candidate, Kind
+from ..facts.candidate import Candidate
 from ..facts.decision import Decision
 from ..facts.model import Model
 from ..facts.place import Place
-
-# Of these a copy is written that nothing names, or a copy is not written at all.
-_ANYWHERE = (Kind.INDEX_PUT, Kind.CLONE, Kind.COPY, Kind.AUTO_OUT)
 
 
 def moved(decision: Decision) -> frozenset[Node]:
@@ -42,12 +39,12 @@ def _is_placed(model: Model, candidate: Candidate) -> bool:
     another dtype may begin at some offsets only, which the wrapper's own copy keeps; so does a clone that
     starts a few bytes into its storage, where Inductor need not follow it.
     """
-    if candidate.kind in _ANYWHERE:
+    if candidate.kind.begins == "anywhere":
         return True
     value = candidate.operand.value
     if model.layouts.of(candidate.node).may_move(as_size(value.storage_offset()) * value.element_size()):
         return True
-    return candidate.kind is not Kind.SCATTER and model.target.begins_anywhere and may_be_padded(value)
+    return candidate.kind.begins == "padded" and model.target.begins_anywhere and may_be_padded(value)
 
 
 def _displaced(decision: Decision) -> set[Node]:
@@ -72,7 +69,7 @@ def _is_copied_call(decision: Decision, candidate: Candidate) -> bool:
     What the subgraph makes of an operand may begin where that does, and a copy begins at offset 0. The result
     that takes the copy's own place is none of these.
     """
-    if candidate.kind is not Kind.CALL or candidate.index not in decision.refused:
+    if candidate.index not in decision.refused or higher_order.call_of(candidate.node) is None:
         return False
     results: Any = candidate.node.meta["val"]
     others = [t for i, value in enumerate(results) if i != candidate.slot for t in tensors(value)]
