@@ -8,20 +8,18 @@ from torch.fx import Node
 
 from ...memory.geometry import may_be_padded
 from ...memory.region import as_size
+from ...ops import higher_order
 from ...ops.schema import tensors
-from ..facts.candidate import Candidate, Kind
+from ..facts.candidate import Candidate
 from ..facts.decision import Decision
 from ..facts.model import Model
-
-# Refused, these stay functional, or write new memory.
-_FUNCTIONAL = (Kind.INDEX_PUT, Kind.CLONE, Kind.COPY, Kind.AUTO_OUT)
 
 
 def unplaced(decision: Decision) -> frozenset[Node]:
     """Return the wrappers, scatters and calls whose clones the rewrite could not place."""
     model = decision.model
     refused = (model.candidates[i] for i in decision.refused)
-    return frozenset(c.node for c in refused if c.kind not in _FUNCTIONAL and not _is_placed(model, c))
+    return frozenset(c.node for c in refused if c.kind.begins != "anywhere" and not _is_placed(model, c))
 
 
 def _is_placed(model: Model, candidate: Candidate) -> bool:
@@ -32,12 +30,12 @@ def _is_placed(model: Model, candidate: Candidate) -> bool:
     another dtype may begin at some offsets only, which the wrapper's own copy keeps; so does a clone that
     starts a few bytes into its storage, where Inductor need not follow it.
     """
-    if candidate.kind is Kind.CALL and _is_beside(model, candidate):
+    if higher_order.call_of(candidate.node) is not None and _is_beside(model, candidate):
         return False
     value = candidate.operand.value
     if model.layouts.may_copy(candidate.node, value):
         return True
-    return candidate.kind is not Kind.SCATTER and model.target.begins_anywhere and may_be_padded(value)
+    return candidate.kind.begins == "padded" and model.target.begins_anywhere and may_be_padded(value)
 
 
 def _is_beside(model: Model, candidate: Candidate) -> bool:

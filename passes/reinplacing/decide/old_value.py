@@ -16,12 +16,10 @@ from ...ops.nested import nodes
 from ...ops.schema import argument, is_operator, schema_of
 from ...ops.views import is_absolute
 from ...ops.wrapper import base_views
-from ..facts.candidate import Candidate, Kind
+from ..facts.candidate import Candidate
 from ..facts.copies import Snapshot
 from ..facts.decision import Decision
 from ..facts.place import Place, Read
-
-_EARLY = (Kind.CLONE, Kind.SCATTER, Kind.INDEX_PUT, Kind.AUTO_V1, Kind.AUTO_V2)
 
 
 def snapshots(
@@ -94,7 +92,7 @@ def _early(decision: Decision, candidate: Candidate, read: Read) -> Snapshot | N
     """Return the clone that a reader would write into, made early; ``None`` where it cannot be."""
     model, node = decision.model, read.node
     mine = [c for c in model.candidates_of.get(node, ()) if _is_same(c.operand, read.place)]
-    if len(mine) != 1 or mine[0].kind not in _EARLY or mine[0].obstacle is not None or read.in_flight:
+    if len(mine) != 1 or not mine[0].kind.clones_early or mine[0].obstacle is not None or read.in_flight:
         return None
     operand = mine[0].operand_node
     every = nodes((node.args, node.kwargs))
@@ -112,7 +110,7 @@ def _early(decision: Decision, candidate: Candidate, read: Read) -> Snapshot | N
 
 def _is_named(candidate: Candidate) -> bool:
     """Return whether a call names bytes of what it may write by offsets; it may do so in other operands."""
-    if candidate.kind is not Kind.AUTO_V2:
+    if not candidate.kind.of_bases:
         return is_absolute(candidate.node)
     views = base_views(candidate.node)
     return any(v.base == candidate.slot and v.form == "as_strided" for v in views)
