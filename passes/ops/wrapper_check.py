@@ -14,7 +14,7 @@ from ..errors import GraphError
 from ..memory.region import Region
 from .schema import OpSchema, schema_of
 from .wording import at, no_value
-from .wrapper import base_views
+from .wrapper import BaseView, base_views
 
 _VIEWS = (
     ("slice_dim", "slice_start", "slice_end"),
@@ -58,24 +58,25 @@ def is_taken_apart(node: Node) -> bool:
 
 
 def hands_back_operands(node: Node) -> bool:
-    """Return whether the results of a v2 wrapper's operator are fresh, or the views that it wrote.
+    """Return whether the results of a wrapper's operator are fresh, or the tensors that it wrote.
 
     An in-place operator (``torch.Tag.inplace``) returns the operand: the wrapper's result for it shares
-    storage with the new base.
+    storage with the new argument (v1), or base (v2).
     """
-    returns, value = schema_of(node.args[0]).returns, node.meta["val"]
-    if not any(returns):
+    schema, value = schema_of(node.args[0]), node.meta["val"]
+    if not any(schema.returns):
         return True
-    views = {v.name: v for v in base_views(node)}
-    first = max(1, len(returns))
-    for made, name in zip(value, returns, strict=False):
+    views = {name: BaseView(name, None, i) for i, name in enumerate(schema.mutable)}
+    if node.target is _torch.hop("auto_functionalized_v2"):
+        views = {v.name: v for v in base_views(node)}
+    for made, name in zip(value, schema.returns, strict=False):
         if name is None:
             continue
         view = views.get(name)
         if view is None or view.base is None or view.item is not None or not isinstance(made, torch.Tensor):
             return False
-        base = value[first + view.base]
-        if _torch.storage_key(made) != _torch.storage_key(base):
+        base = value[max(1, len(schema.returns)) + view.base]
+        if not isinstance(base, torch.Tensor) or _torch.storage_key(made) != _torch.storage_key(base):
             return False
         if view.region(Region.of(base), 0) != Region.of(made):
             return False

@@ -12,8 +12,7 @@ from ..ops.source import where
 from ..ops.wrapper import base_views, called
 from ..reason import Reason
 from ..report import Blocker, Outcome, Report
-from .facts.candidate import Candidate
-from .facts.copies import Snapshot
+from .facts.candidate import Candidate, Snapshot
 from .facts.decision import Decision
 from .facts.place import Storage, Write
 from .facts.refusal import Refusal

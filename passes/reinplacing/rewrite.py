@@ -23,7 +23,7 @@ from ..ops.nested import nodes
 from ..ops.schema import argument, is_operator, schema_of, target_name
 from ..ops.source import where
 from ..ops.wrapper_names import wraps_operator
-from .facts.copies import Snapshot
+from .facts.candidate import Snapshot
 from .facts.decision import Decision
 from .kinds import call, kind, out_wrapper
 from .layout import hidden_alias

@@ -16,8 +16,7 @@ from ...ops.nested import nodes
 from ...ops.schema import argument, is_operator, schema_of
 from ...ops.views import is_absolute
 from ...ops.wrapper import base_views
-from ..facts.candidate import Candidate
-from ..facts.copies import Snapshot
+from ..facts.candidate import Candidate, Snapshot
 from ..facts.decision import Decision
 from ..facts.place import Place, Read
 

@@ -12,8 +12,7 @@ from torch.fx import Node
 from ...memory.region import Region
 from ...ops.schema import schema_of
 from ...ops.wrapper import base_views
-from ..facts.candidate import Candidate
-from ..facts.copies import Part
+from ..facts.candidate import Candidate, Part
 from ..facts.decision import Decision
 from ..facts.place import Place, is_known
 

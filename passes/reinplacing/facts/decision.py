@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from torch.fx import Node
 
 from ...memory.region import Region
-from .candidate import Candidate
-from .copies import Part, Snapshot
+from .candidate import Candidate, Part, Snapshot
 from .model import Model
 from .pending import Pending
 from .place import Read, Storage, Write

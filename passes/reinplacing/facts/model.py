@@ -125,6 +125,12 @@ class Model:
         until = self.order[node] if time is None else time
         self.reads[place.storage].append(Read(node, until, place, hole, into, is_exit, in_flight))
 
+    def add(self, candidate: Candidate) -> None:
+        """Record a candidate; the last one of a storage is what makes it."""
+        self.candidates.append(candidate)
+        self.candidates_of[candidate.node].append(candidate)
+        self.made_by[candidate.result] = candidate
+
     @functools.cached_property
     def held_inside(self) -> frozenset[int | None]:
         """The storages of tensors that called subgraphs take from modules of their own."""

@@ -61,10 +61,9 @@ def add(
     is_whole = write_only and hole is None
     if not is_whole:
         # Only a result that could take its operand's place has coordinates to look for its bytes in.
-        is_handed_on = write_only or (kind.hands_on if hands_on is None else hands_on)
-        into = storage if obstacle is None and is_handed_on else None
+        is_handed = obstacle is None and (write_only or (kind.hands_on if hands_on is None else hands_on))
         is_busy = until not in (None, model.order[node])
-        model.add_read(node, place, until, hole, into, in_flight=is_busy)
+        model.add_read(node, place, until, hole, storage if is_handed else None, in_flight=is_busy)
     candidate = Candidate(
         *(len(model.candidates), kind, node, model.order[node], slot, labels),
         *(operand, place, storage, writes, others),
@@ -75,9 +74,7 @@ def add(
         used=used,
         obstacle=obstacle,
     )
-    model.candidates.append(candidate)
-    model.candidates_of[node].append(candidate)
-    model.made_by[storage] = candidate
+    model.add(candidate)
 
 
 def _hole(model: Model, place: Place, hole: Region | None, write_only: bool) -> tuple[Region | None, bool]:

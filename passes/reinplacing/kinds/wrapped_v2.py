@@ -10,11 +10,10 @@ from torch.fx.node import map_arg
 
 from ... import _torch
 from ...graph.emit import eager_values
-from ...ops import wrapper, wrapper_check
+from ...ops import wrapper
 from ...ops.schema import schema_of, target_name
 from ...reason import Reason
-from ..facts.candidate import Candidate, Kind
-from ..facts.copies import Part
+from ..facts.candidate import Candidate, Kind, Part
 from ..facts.model import Model
 from ..facts.place import Value, is_known
 from ..write.rewriter import Rewriter
@@ -135,7 +134,7 @@ def _eager_views(
 
 def visit(model: Model, node: Node) -> bool:
     """Add the candidates of a v2 wrapper: the bases of what its operator writes."""
-    opened = wrapper_results.opened(model, node, _fits)
+    opened = wrapper_results.opened(model, node)
     if opened is None:
         return True
     results, others = opened
@@ -145,10 +144,6 @@ def visit(model: Model, node: Node) -> bool:
         if model.place(base) is not None:
             _add_base(model, node, i, [v for v in views if v.base == i], result, others)
     return True
-
-
-def _fits(node: Node) -> bool:
-    return wrapper_check.hands_back_operands(node) and wrapper_check.is_taken_apart(node)
 
 
 def _add_base(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from typing import Any
 
 from torch.fx import Node
@@ -20,15 +19,8 @@ from ..write.rewriter import Rewriter
 from .record import Others, Settled, read
 
 
-def opened(
-    model: Model, node: Node, fits: Callable[[Node], bool] = wrapper_check.is_taken_apart
-) -> tuple[list[Value], Others] | None:
+def opened(model: Model, node: Node) -> tuple[list[Value], Others] | None:
     """Place the results of a wrapper of an operator, and note what it reads.
-
-    Args:
-        model: the model.
-        node: the wrapper.
-        fits: whether it can be taken apart.
 
     Returns:
         Its results, and the operands that it reads; ``None`` where it stays as it is.
@@ -38,7 +30,8 @@ def opened(
         unsupported(model, node, target_name(op), {"self": node.kwargs.get("_all_bases", node.kwargs)})
         return None
     wrapper_check.check(node)
-    if is_set_aside(model, node) or not fits(node):
+    fits = wrapper_check.hands_back_operands(node) and wrapper_check.is_taken_apart(node)
+    if is_set_aside(model, node) or not fits:
         unsupported(model, node, target_name(op), wrapper.operands(node))
         return None
     return placed(model, node), read(model, node, wrapper.read_args(node))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch.fx import Graph, Node
 
 from ... import _torch
 from ...errors import GraphError, ReinplaceError
+from ...graph import attribute
 from ...graph.collective import END, wait_time
-from ...memory.region import Region
+from ...memory.region import Region, as_size
 from ...ops import higher_order, wording
 from ...ops.schema import OpSchema, argument, has_tensor, is_operator, schema_of, tensors
 from ...ops.source import where
@@ -26,7 +28,7 @@ from ..facts.premises import Setting
 from ..kinds import kind
 from ..kinds.view_scatter import check_reach
 from ..layout import hidden_alias
-from . import declared, effects, fused, inputs
+from . import declared, fused
 
 Visitors = dict[int, Callable[[Model, Node], None]]
 _SYMBOLIC_MODULES = ("_operator", "math", "builtins", "torch", "torch.fx.experimental.symbolic_shapes")
@@ -76,11 +78,42 @@ def _visit(model: Model, node: Node, visitors: Visitors) -> None:
             visit = visitors[key] = _visitor(node)
         visit(model, node)
     elif op in ("placeholder", "get_attr"):
-        inputs.visit(model, node)
+        _visit_input(model, node)
     elif op == "output":
         _visit_output(model, node)
     else:
         _visit_other(model, node)
+
+
+def _visit_input(model: Model, node: Node) -> None:
+    """Place an input: in the storage of another one with which it shares bytes, or in one of its own.
+
+    What a subgraph takes from a module of its own, too, is never written: it would be read by another name.
+    """
+    val = node.meta.get("val")
+    if node.op == "get_attr" and val is None:
+        val = attribute.value(node)
+        if not isinstance(val, torch.Tensor):
+            return
+    elif "val" not in node.meta:
+        raise wording.no_value(node)
+    keys = attribute.keys(node) if node.op == "get_attr" else []
+
+    def one(tensor: torch.Tensor) -> Place:
+        mine = [k for k in (_torch.storage_key(tensor), *keys) if k is not None]
+        storage = next((model.given[k] for k in mine if k in model.given), None)
+        if storage is None:
+            storage = model.new_storage(node, is_input=True)
+            if mine:
+                model.whole[storage] = Region.flat(as_size(tensor.untyped_storage().nbytes()))
+        elif keys and model.whole[storage] != Region.flat(as_size(tensor.untyped_storage().nbytes())):
+            storage.close(Reason.UNKNOWN_OP, node)  # its fake value does not say which bytes these are
+        if not model.held_inside.isdisjoint(mine):
+            storage.close(Reason.UNKNOWN_OP, node)
+        model.given.update(dict.fromkeys(mine, storage))
+        return model.at(storage, tensor)
+
+    model.values[node] = mapped(one, val)
 
 
 def _visit_other(model: Model, node: Node) -> None:
@@ -89,10 +122,27 @@ def _visit_other(model: Model, node: Node) -> None:
         return
     if is_operator(node.target):
         _visit_operator(model, node)
-    elif effects.visit(model, node) or kind.visit_call(model, node):
-        return
-    else:
+    elif not (_visit_effect(model, node) or kind.visit_call(model, node)):
         _visit_unknown(model, node)
+
+
+def _visit_effect(model: Model, node: Node) -> bool:
+    """Visit an effectful call of an operator that mutates and aliases nothing; else return ``False``.
+
+    The token orders effects among themselves. These nodes stay where they are, and no reader moves across
+    them, so nothing more is to be kept. Torch runs no effectful operator that aliases its operands, so one
+    with an in-place form has nothing that it could be rewritten to; a mutable operator with an effect comes
+    as an ordinary wrapper without a token, which keeps its place among the other nodes.
+    """
+    if node.op != "call_function" or node.target is not _torch.hop("with_effects"):
+        return False
+    op: Any = node.args[1] if len(node.args) > 1 else None
+    if not is_operator(op) or schema_of(op).mutable or any(r is not None for r in schema_of(op).returns):
+        return False
+    for _, place in model.operands((node.args[2:], node.kwargs)):
+        model.add_read(node, place)
+    model.values[node] = model.fresh(node, node.meta.get("val"))
+    return True
 
 
 def _visit_output(model: Model, node: Node) -> None:

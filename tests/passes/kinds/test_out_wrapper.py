@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ from torch.fx import GraphModule, Node
 
 from pytest_reinplace.passes import GraphError, Reason, Report, inductor_options, observe, reinplace
 from pytest_reinplace.passes.fuzz.builder import GraphBuilder
-from pytest_reinplace.passes.verify import assert_equivalent
+from pytest_reinplace.passes.verify import assert_equivalent, copied
 
 from ..trace import arange, functional
 
@@ -54,12 +55,20 @@ _define(
     *(lambda x, *, a, b: (a, b), _out),
 )
 _define(
+    *("sum.out", "(Tensor x, Tensor y, *, Tensor(a!) out) -> Tensor(a!)"),
+    *(lambda x, y, *, out: out.fill_(-7).copy_(x + y.sum()), lambda x, y, *, out: out, _out),
+)
+_define(
     *("twice_", "(Tensor(a!) self, Tensor y) -> Tensor(a!)", lambda self, y: self.mul_(2).add_(y.sum())),
     *(lambda self, y: self, _inplace),
 )
 _define(
     *("lies_", "(Tensor(a!) self, Tensor y) -> Tensor(a!)", lambda self, y: self.mul_(2).add_(y.sum())),
     *(lambda self, y: torch.empty_like(self), _inplace),
+)
+_define(
+    *("tail_", "(Tensor(a!) self, Tensor y) -> Tensor(a!)", lambda self, y: self.mul_(2).add_(y.sum())[1:]),
+    *(lambda self, y: self[1:], _inplace),
 )
 outs = torch.ops.reinplace_outs
 
@@ -113,6 +122,18 @@ def test_an_output_that_is_also_read_is_not_overwritten_early() -> None:
     report, gm = judged(program, arange(4))
     assert [(o.label, o.reason) for o in report.outcomes] == [("aten::copy_.self", Reason.SAME_NODE)]
     assert made(gm) == {"empty": 1, "clone": 0, "copy_": 1}
+
+
+def test_what_is_read_of_an_input_that_an_operator_writes_is_copied_first() -> None:
+    def program(x: Tensor, y: Tensor) -> None:
+        outs.sum.out(x, y[:1], out=y)
+
+    report, gm = judged(program, arange(4), arange(4))
+    assert report.reinplaced == ["reinplace_outs::sum.out"] and made(gm) == {
+        "empty": 0,
+        "clone": 1,
+        "copy_": 0,
+    }
 
 
 def test_a_part_of_an_input_is_written_once() -> None:
@@ -235,3 +256,21 @@ def test_inductor_runs_what_is_left() -> None:
     torch.testing.assert_close(result, program(*expected))
     torch.testing.assert_close(actual, expected)
     assert reports[0].clones == [] and "reinplace_outs::one.out" in reports[0].reinplaced
+
+
+def test_a_wrapper_whose_operator_returns_a_part_of_what_it_wrote_stays() -> None:
+    builder = GraphBuilder()
+    x, y = builder.placeholder(arange(4)), builder.placeholder(arange(3))
+    called = builder.graph.call_function(
+        torch.ops.higher_order.auto_functionalized, (outs.tail_.default,), {"self": x, "y": y}
+    )
+    whole = torch.empty_like(x.meta["val"])
+    called.meta["val"] = (whole[1:], whole)
+    part = builder.graph.call_function(operator.getitem, (called, 0))
+    part.meta["val"] = whole[1:]
+    gm = builder.finished([part])
+    specification = copied(gm)
+
+    report = reinplace(gm)
+    assert [o.reason for o in report.outcomes] == [Reason.UNSUPPORTED]
+    assert_equivalent(specification, gm, builder.inputs)
