@@ -12,6 +12,7 @@ import dataclasses
 from torch.fx import Node
 
 from ...reason import Reason
+from ..facts import price
 from ..facts.candidate import Kind
 from ..facts.decision import Decision
 from ..facts.model import Model
@@ -45,17 +46,17 @@ def best(model: Model) -> Decision:
         budget -= 1
         trial_bans = {**banned, choice: Refusal(Reason.CHEAPER)}
         trial = closed(model, trial_bans)
-        if trial.rank >= decision.rank and budget > 0 and _goes_on(decision, trial, choice):
+        if price.rank(trial) >= price.rank(decision) and budget > 0 and _goes_on(decision, trial, choice):
             further = _next_choice(trial, trial_bans, tried)
             if further is not None:
                 tried.add(frozenset({*trial_bans, further}))
                 budget -= 1
                 trial_bans = {**trial_bans, further: Refusal(Reason.CHEAPER)}
                 trial = closed(model, trial_bans)
-        if trial.rank < decision.rank:
+        if price.rank(trial) < price.rank(decision):
             passed.append((decision, banned))
             decision, banned = trial, trial_bans
-        if trial.rank < least[0].rank:
+        if price.rank(trial) < price.rank(least[0]):
             least = trial, trial_bans
     return _explained(*least)
 
@@ -90,8 +91,8 @@ def laid_out(decision: Decision) -> Decision:
         choices = {frozenset(model.relaid.keys() & more): None for more in sets}
         trials = [_keeping(model, more) for more in choices if more]
         # As good by its own count is better: a copy for the sake of another layout does not count as one.
-        trial = min(trials, key=lambda t: t.rank, default=None)
-        if trial is None or trial.rank > decision.rank:
+        trial = min(trials, key=price.rank, default=None)
+        if trial is None or price.rank(trial) > price.rank(decision):
             return decision
         reasons = {
             (c.node, c.slot): decision.refused[c.index]
@@ -146,10 +147,10 @@ def closed(model: Model, banned: dict[int, Refusal]) -> Decision:
 
 def _next_choice(decision: Decision, banned: dict[int, Refusal], tried: set[frozenset[int]]) -> int | None:
     """Return a candidate worth refusing instead of a dearer one, dearest refusal first."""
-    candidates = decision.model.candidates
-    for index in sorted(decision.refused, key=lambda i: -candidates[i].nbytes):
+    model = decision.model
+    for index in price.by_bytes(model, decision.refused, dearest_first=True):
         refusal = decision.refused[index]
-        for culprit in sorted(refusal.culprits, key=lambda i: candidates[i].nbytes):
+        for culprit in price.by_bytes(model, refusal.culprits):
             if culprit not in banned and frozenset({*banned, culprit}) not in tried:
                 return culprit
     helped = [*(s.candidate for s in decision.snapshots), *(i for i, _, _ in decision.copied)]

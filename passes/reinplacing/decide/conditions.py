@@ -22,6 +22,7 @@ from ...memory.geometry import Geometry
 from ...memory.region import Region
 from ...ops.views import is_absolute
 from ...reason import Reason
+from ..facts import price
 from ..facts.candidate import Candidate, Kind
 from ..facts.decision import Decision
 from ..facts.place import Place, Read, Storage, Write
@@ -110,7 +111,9 @@ def _spared(
     if any(read in decision.served for read in hits):
         return False  # a copy that is made later, and too late for this one
     made = snapshots(decision, candidate, hits, before)
-    if made is None or sum(s.nbytes for s in made) >= _gain(decision, candidate, culprits):
+    if made is None:
+        return False
+    if price.of_copies(made) >= price.of_cheapest_refusal(decision, candidate, culprits):
         return False
     decision.snapshots.extend(made)
     decision.instead.update(dict.fromkeys(culprits))
@@ -316,17 +319,6 @@ def _user_in_place(decision: Decision, candidate: Candidate) -> Candidate | None
     return None
 
 
-def _gain(decision: Decision, candidate: Candidate, culprits: frozenset[int]) -> int:
-    """Return the fewest bytes that are copied when the candidate, or a culprit in its stead, is refused.
-
-    A result that is refused also turns the ``copy_`` back into the input into a real one.
-    """
-    model = decision.model
-    if not decision.root(candidate.operand.storage).is_input:
-        return min(c.nbytes for c in (candidate, *(model.candidates[i] for i in culprits)))
-    return min(model.gain(c) for c in (candidate, *(model.candidates[i] for i in culprits)))
-
-
 def _make_room(
     decision: Decision,
     candidate: Candidate,
@@ -338,35 +330,16 @@ def _make_room(
     if candidate.kind is Kind.CALL and any(place != model.place(node) for _, node, place in hits):
         return False  # a subgraph looks beside an operand, where a copy has nothing
     shared = decision.kept_for(candidate)
-    nodes = {node: 0 if node in shared else model.nbytes(place.region) for _, node, place in hits}
-    copies = sum(nodes.values())
+    copies = price.of_places(model, {n: place for _, n, place in hits if n not in shared}.values())
     parts = part_copy.parts(decision, candidate, [(node, place) for _, node, place in hits])
-    if parts is not None and sum(p.nbytes for p in parts) < min(copies, candidate.nbytes):
+    if parts is not None and price.of_copies(parts) < min(copies, candidate.nbytes):
         decision.staged[candidate.index] = parts
         decision.instead.update(dict.fromkeys(culprits))
         return True
-    gain = _gain(decision, candidate, culprits)
-    # A copy of an operand is made and read; a clone that a scatter puts back later is moved once more.
-    if copies > gain or (copies == gain and not _is_scattered(decision, candidate)):
+    if not price.is_less_than_refusal(decision, candidate, culprits, copies):
         return False
     decision.instead.update(dict.fromkeys(culprits))
     decision.copied.extend(
         (candidate.index, name, node) for node, name in {node: name for name, node, _ in hits}.items()
     )
     return True
-
-
-def _is_scattered(decision: Decision, candidate: Candidate) -> bool:
-    """Return whether a view scatter puts a result back into a part of something, or of an input."""
-    model = decision.model
-    made = (c for r in model.reads[candidate.result] for c in model.candidates_of.get(r.node, ()))
-    return any(
-        c.kind is Kind.SCATTER
-        and c.others[0][2].storage is candidate.result
-        and (
-            not model.geometry.contains(c.writes[0], c.operand.region)
-            or c.index in model.written_back
-            or _is_scattered(decision, c)
-        )
-        for c in made
-    )

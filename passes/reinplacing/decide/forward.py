@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..facts import price
 from ..facts.candidate import Candidate
 from ..facts.decision import Decision
 from ..facts.model import Model
@@ -14,7 +15,7 @@ from .conditions import judge
 def decide(model: Model, banned: dict[int, Refusal] | None = None) -> Decision:
     """Decide all candidates in graph order; those in ``banned`` are refused with the reason given."""
     decision, banned = Decision(model), banned or {}
-    for candidate in _by_gain(model):
+    for candidate in _in_order(model):
         refusal = banned.get(candidate.index) or judge(decision, candidate)
         if refusal is not None:
             decision.refused[candidate.index] = refusal
@@ -26,7 +27,7 @@ def decide(model: Model, banned: dict[int, Refusal] | None = None) -> Decision:
     return decision
 
 
-def _by_gain(model: Model) -> Iterator[Candidate]:
+def _in_order(model: Model) -> Iterator[Candidate]:
     """Yield candidates in graph order, those of one node by what refusing them would cost."""
     for siblings in model.candidates_of.values():
-        yield from siblings if len(siblings) == 1 else sorted(siblings, key=lambda c: -model.gain(c))
+        yield from price.by_gain(model, siblings)

@@ -16,6 +16,7 @@ from ...memory.region import as_size
 from ...ops.schema import argument, is_operator, schema_of
 from ...ops.views import is_absolute
 from ...ops.wrapper import base_views
+from ..facts import price
 from ..facts.candidate import Candidate, Kind
 from ..facts.copies import Snapshot
 from ..facts.decision import Decision
@@ -53,7 +54,7 @@ def snapshots(
         place = model.place(operand)
         assert place is not None
         readers = tuple(dict.fromkeys(read.node for read in reads))
-        size = model.nbytes(place.region.once)
+        size = price.of_kept(model, place)
         made.append(Snapshot(candidate.index, at, operand, readers, tuple(reads), size))
     return made
 
@@ -105,7 +106,7 @@ def _early(decision: Decision, candidate: Candidate, read: Read) -> Snapshot | N
     start = as_size(mine[0].operand.value.storage_offset())
     if not layout.may_move(start * read.place.value.element_size()):
         return None
-    size = model.nbytes(read.place.region.once)
+    size = price.of_kept(model, read.place)
     return Snapshot(candidate.index, candidate.node, operand, (node,), (read,), size, mine[0].index)
 
 

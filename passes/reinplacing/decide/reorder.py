@@ -14,6 +14,7 @@ from typing import Any
 from torch.fx import Node
 
 from ...reason import Reason
+from ..facts import price
 from ..facts.candidate import Candidate
 from ..facts.decision import Decision
 from ..facts.model import Model
@@ -21,7 +22,6 @@ from ..facts.premises import Order
 from ..facts.refusal import Refusal
 from ..model.build import build
 from .choose import best, closed
-from .peak import peak_bytes
 from .schedule import Schedule
 
 _ROUNDS = 3
@@ -64,7 +64,11 @@ def unlocked(decision: Decision) -> Decision:
             break
         tried.update((g.key, g.readers) for g in more)
         trial, kept = _tried(model, [*groups, *more])
-        if trial is None or trial.rank >= decision.rank or peak_bytes(trial) > peak_bytes(decision):
+        if (
+            trial is None
+            or price.rank(trial) >= price.rank(decision)
+            or price.peak_bytes(trial) > price.peak_bytes(decision)
+        ):
             break
         decision, groups = trial, kept
     return decision

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from torch.fx import Node
 
 from ...memory.region import Region
-from .candidate import Candidate, Kind
+from .candidate import Candidate
 from .copies import Part, Snapshot
 from .model import Model
 from .pending import Pending
@@ -162,34 +162,3 @@ class Decision:
             edges.append(self.edge[storage])
             storage = self.edge[storage].operand.storage
         return edges
-
-    @property
-    def rank(self) -> tuple[int, int, int]:
-        """How good the decision is, less is better.
-
-        Bytes of copies; of fresh memory that nothing is copied into; copies that the user did not write.
-        """
-        candidates = self.model.candidates
-        refused = self.refused.keys() - self.model.fused
-        made = sum(candidates[i].kind not in (Kind.CLONE, Kind.COPY) for i in refused)
-        fresh = sum(candidates[i].fresh for i in refused)
-        made += sum(map(len, self.staged.values()))
-        return self.cost, fresh, made + len(self.copied) + len(self.snapshots) + len(self.returned)
-
-    @property
-    def cost(self) -> int:
-        """Bytes of all copies that are left."""
-        model = self.model
-        kept = sum(model.candidates[i].nbytes for i in self.refused if i not in model.fused)
-        writes = (w for ws in model.writes.values() for w in ws if w.node not in self.erased)
-        operands = sum(_nbytes(model, node) for _, _, node in self.own_copies)
-        operands += sum(s.nbytes for s in self.snapshots if s.early is None)
-        operands += sum(part.nbytes for parts in self.staged.values() for part in parts)
-        return (
-            kept + operands + sum(model.nbytes(w.place.region) for w in writes) + sum(self.returned.values())
-        )
-
-
-def _nbytes(model: Model, node: Node) -> int:
-    place = model.place(node)
-    return 0 if place is None else model.nbytes(place.region)

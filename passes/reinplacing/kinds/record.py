@@ -10,6 +10,7 @@ from torch.fx import Node
 from ...memory.region import Region
 from ...ops.schema import arguments
 from ...reason import Reason
+from ..facts import price
 from ..facts.candidate import Candidate, Kind
 from ..facts.model import Model
 from ..facts.place import Place, Storage
@@ -55,11 +56,12 @@ def add(
         hands_on = obstacle is None and (write_only or _hands_on(kind, node))
         is_busy = until not in (None, model.order[node])
         model.add_read(node, place, until, hole, storage if hands_on else None, in_flight=is_busy)
+    copied, fresh = price.of_clone(size, write_only=is_whole, allocates=allocates)
     candidate = Candidate(
         *(len(model.candidates), kind, node, model.order[node], slot, labels),
         *(operand, place, storage, writes, others),
-        nbytes=0 if is_whole or allocates else size,
-        fresh=size if allocates else 0,
+        nbytes=copied,
+        fresh=fresh,
         write_only=is_whole,
         allocates=allocates,
         used=used,
