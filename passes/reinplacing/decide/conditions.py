@@ -20,7 +20,6 @@ from torch.fx import Node
 from ...memory.clip import clipped
 from ...memory.geometry import Geometry
 from ...memory.region import Region
-from ...ops.views import is_absolute
 from ...reason import Reason
 from ..facts import price
 from ..facts.candidate import Candidate, Kind
@@ -28,11 +27,10 @@ from ..facts.decision import Decision
 from ..facts.place import Place, Read, Storage, Write
 from ..facts.refusal import Refusal
 from . import part_copy
-from .no_change import STORING, is_moved, is_put_back, is_put_over, is_unchanged
+from .no_change import is_moved, is_unchanged
 from .old_value import snapshots
 from .own_element import is_own_element
 
-_FEW_BUFFERS = 4  # in which the readers of a candidate's bytes may look for that each is tried by itself
 _EXPLAINED = 64  # readers that a refusal looks at: more would not be read by anybody
 _SEEN, _EXPLAINED_LATER = 4096, 4  # fewer, once so many were looked at
 
@@ -84,8 +82,8 @@ def _still_read(decision: Decision, candidate: Candidate) -> Refusal | None:
     if not hits:
         return None
     decision.seen += len(hits)
-    cuts = [_between(decision, candidate, s) for s in {r.place.storage for r in hits}]
-    culprits = frozenset.intersection(*cuts)
+    storages = {r.place.storage for r in hits}
+    culprits = frozenset.intersection(*(_between(decision, candidate, s) for s in storages))
     if len(hits) < limit and _spared(decision, candidate, hits, culprits, candidate.node):
         return None
     kept = [r for r in hits if not r.is_exit]
@@ -96,8 +94,7 @@ def _still_read(decision: Decision, candidate: Candidate) -> Refusal | None:
     elif not _is_sure(decision, first.place, candidate.writes):
         reason = Reason.UNKNOWN_OVERLAP
     nodes = tuple(dict.fromkeys(r.node for r in sorted(kept or hits, key=lambda r: r.time)))
-    partly = frozenset[int]().union(*cuts) if not culprits and len(cuts) <= _FEW_BUFFERS else frozenset[int]()
-    return Refusal(reason, nodes, culprits, partly)
+    return Refusal(reason, nodes, culprits)
 
 
 def _spared(
@@ -136,12 +133,8 @@ def _hits(decision: Decision, candidate: Candidate, read: Read, written: Region)
         return False
     if read.hole is not None:
         part = clipped(geometry, written, read.place.region)
-        if part != written and _is_beside(decision, read, part) and not _shares_copy(candidate, read):
+        if part != written and _is_beside(decision, read, part):
             return False
-    if candidate.kind in STORING and is_put_back(decision, candidate, read, written):
-        return False
-    if candidate.kind is Kind.INDEX_PUT and is_put_over(decision, candidate, read):
-        return False
     # A real write into the class that is read, before it is read, makes the old bytes irrelevant:
     # what the reader expects is then the written value, which its own reads protect.
     writes = decision.model.writes.get(read.place.storage)
@@ -165,14 +158,6 @@ def _is_beside(decision: Decision, read: Read, region: Region) -> bool:
     if read.hole is not None and _spares(decision.model.geometry, read, region):
         return True
     return read.into is not None and not decision.model.is_needed(read.into, region)
-
-
-def _shares_copy(candidate: Candidate, read: Read) -> bool:
-    """Return whether a reader that writes into a copy may take the one that a candidate's call works on.
-
-    Then the reader counts as one although what it reads does not change: one copy is made for both.
-    """
-    return not is_absolute(read.node) and any(n in read.node.all_input_nodes for _, n, _ in candidate.others)
 
 
 def _between(decision: Decision, candidate: Candidate, storage: Storage) -> frozenset[int]:
@@ -336,7 +321,7 @@ def _make_room(
         decision.staged[candidate.index] = parts
         decision.instead.update(dict.fromkeys(culprits))
         return True
-    if not price.is_less_than_refusal(decision, candidate, culprits, copies):
+    if copies >= price.of_cheapest_refusal(decision, candidate, culprits):
         return False
     decision.instead.update(dict.fromkeys(culprits))
     decision.copied.extend(

@@ -26,6 +26,7 @@ class Decision:
     Args:
         model: the model decided on.
         refused: for each cloned candidate, why.
+        chosen: those of them that are refused whatever the conditions say, to copy less elsewhere.
         edge: for each storage that was accepted into another, the candidate that put it there.
         moved: scatters whose source already lies in its place: nothing is left to write.
         copied: ``(candidate, argument, node)`` of other operands that are copied to make room.
@@ -42,6 +43,7 @@ class Decision:
 
     model: Model
     refused: dict[int, Refusal] = dataclasses.field(default_factory=dict)
+    chosen: dict[int, Refusal] = dataclasses.field(default_factory=dict)
     edge: dict[Storage, Candidate] = dataclasses.field(default_factory=dict)
     moved: set[int] = dataclasses.field(default_factory=set)
     copied: list[tuple[int, str, Node]] = dataclasses.field(default_factory=list)

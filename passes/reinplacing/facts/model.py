@@ -63,7 +63,6 @@ class Model:
         self.made_by: dict[Storage, Candidate] = {}
         self.unsupported: list[tuple[Node, tuple[tuple[str, str], ...], int]] = []
         self.idle: list[Node] = []
-        self.held: set[Node] = set()  # scatters that store what their operand holds there anyway
         self.outputs: list[tuple[Node, Place]] = []
         self.relaid: dict[Node, Any] = {}
         self.tried: dict[Node, list[Any]] = {}  # all that were looked at, the one in ``relaid`` the last

@@ -135,32 +135,6 @@ def of_cheapest_refusal(decision: Decision, candidate: Candidate, culprits: Iter
     return min(c.nbytes for c in choices)
 
 
-def is_less_than_refusal(
-    decision: Decision, candidate: Candidate, culprits: Iterable[int], copies: int
-) -> bool:
-    """Return whether copies of operands cost less than refusing a candidate, or a culprit in its stead.
-
-    A copy of an operand is made and read; a clone that a scatter puts back later is moved once more.
-    """
-    refusal = of_cheapest_refusal(decision, candidate, culprits)
-    return copies < refusal or (copies == refusal and _is_scattered(decision.model, candidate))
-
-
-def _is_scattered(model: Model, candidate: Candidate) -> bool:
-    """Return whether a view scatter puts a result back into a part of something, or of an input."""
-    made = (c for r in model.reads[candidate.result] for c in model.candidates_of.get(r.node, ()))
-    return any(
-        c.kind is Kind.SCATTER
-        and c.others[0][2].storage is candidate.result
-        and (
-            not model.geometry.contains(c.writes[0], c.operand.region)
-            or c.index in model.written_back
-            or _is_scattered(model, c)
-        )
-        for c in made
-    )
-
-
 def by_gain(model: Model, siblings: Collection[Candidate]) -> Collection[Candidate]:
     """Return the candidates of one node by what refusing them would cost, the dearest first."""
     return siblings if len(siblings) == 1 else sorted(siblings, key=lambda c: -of_refusal(model, c))
