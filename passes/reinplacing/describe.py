@@ -12,6 +12,7 @@ from ..ops.source import where
 from ..ops.wrapper import base_views, called
 from ..reason import Reason
 from ..report import Blocker, Outcome, Report
+from .facts import price
 from .facts.candidate import Candidate, Snapshot
 from .facts.decision import Decision
 from .facts.place import Storage, Write
@@ -117,8 +118,7 @@ def blocker(node: Node) -> Blocker:
 
 def _copied(decision: Decision, index: int, name: str, node: Node) -> Outcome:
     candidate, model = decision.model.candidates[index], decision.model
-    place = model.place(node)
-    size = model.nbytes(place.region) if place else 0
+    size = price.of_value(model, node)
     refusal = Refusal(Reason.SAME_NODE, (candidate.node,))
     return _outcome(candidate.labels[0][0], name, candidate.node, size, refusal, added=True)
 

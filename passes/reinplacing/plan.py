@@ -16,6 +16,7 @@ from ..ops import higher_order
 from ..report import Outcome, Report
 from .decide.settle import decided
 from .describe import describe
+from .facts import price
 from .facts.decision import Decision
 from .facts.model import calls_of
 from .facts.options import Options
@@ -40,10 +41,9 @@ class Plan:
         return self.decision.model.graph
 
     @property
-    def rank(self) -> tuple[int, int, int]:
+    def rank(self) -> price.Rank:
         """How good the plan is, less is better: as for one decision."""
-        ranks = [self.decision.rank, *(plan.rank for plan in self.inner.values())]
-        return sum(r[0] for r in ranks), sum(r[1] for r in ranks), sum(r[2] for r in ranks)
+        return price.summed([price.rank(self.decision), *(plan.rank for plan in self.inner.values())])
 
     def report(self) -> Report:
         """Return the outcomes of all candidates; those of a subgraph stand where it is called first."""

@@ -29,6 +29,7 @@ from ..memory.region import Region
 from ..ops import higher_order
 from ..reason import Reason
 from .decide.settle import decided
+from .facts import price
 from .facts.calls import Calls, Tie
 from .facts.decision import Decision
 from .facts.options import Options
@@ -112,7 +113,8 @@ class _Planner:
             kept = [p for p in pairs if all(found is not None and p in found[1] for found in plans)]
             if kept == pairs:
                 tied = {m: found[0] for m, found in zip(modules, plans, strict=True) if found is not None}
-                if sum(p.rank[0] for p in tied.values()) > sum(p.rank[0] for p in functional):
+                ranks = [price.summed(p.rank for p in plans) for plans in (tied.values(), functional)]
+                if ranks[0].copied > ranks[1].copied:
                     return None
                 return tied, {call.node: _ties(call, pairs, tied.values()) for call in group}
             pairs = kept

@@ -1,131 +1,79 @@
-"""From one forward decision to the cheapest one: escapes are lifted, and choices are tried.
+"""From one forward decision to the cheapest one: proposals are tried until none makes it better.
 
-The forward decision is right whatever is refused, so every trial below is legal by construction and only
-its bytes are compared. A choice exists where a refusal names *culprits*: accepted candidates of which
-cutting one would lift it. Trials are bounded, so the search stays proportional to the graph.
+A forward decision is right whatever is refused and whatever it was made under, so every trial is legal by
+construction and only its price is compared. What may be proposed: to refuse an accepted candidate for the
+sake of dearer ones (here), to leave operators their own layout (``own_layout``), to move readers
+(``reorder``). Trials are bounded, so the search stays proportional to the graph.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from torch.fx import Node
 
 from ...reason import Reason
+from ..facts import price
+from ..facts.candidate import Candidate
 from ..facts.decision import Decision
 from ..facts.model import Model
-from ..facts.place import Storage
 from ..facts.refusal import Refusal
 from ..model.build import build
-from .conditions import broken
+from .conditions import broken, judge
 from .escape import Escapes
-from .forward import decide
 
+Proposals = Callable[[Decision], Iterator[Decision]]  # decisions that may be better than one
 _TRIALS = 48
-_ALONE = 4  # operators whose own layout is tried without the others'
+
+
+def improved(
+    decision: Decision, proposals: Proposals, budget: int = _TRIALS, *, as_good: bool = False
+) -> Decision:
+    """Go on from each first proposal that is better, until none is or the budget is spent.
+
+    Args:
+        decision: where to begin.
+        proposals: yields what may be better than a decision, the most promising first; trials are made when
+            they are asked for.
+        budget: how many may be tried.
+        as_good: whether one as good is taken, too; none may come twice then.
+    """
+    trials = proposals(decision)
+    for _ in range(budget):
+        trial = next(trials, None)
+        if trial is None:
+            break
+        before, after = price.rank(decision), price.rank(trial)
+        if after < before or (as_good and after == before):
+            decision, trials = trial, proposals(trial)
+    return decision
 
 
 def best(model: Model) -> Decision:
-    """Return the cheapest legal decision found."""
-    banned = dict.fromkeys(model.fused, Refusal(Reason.CHEAPER))
-    least = decision, banned = closed(model, banned), banned
-    tried: set[frozenset[int]] = set()
+    """Return the cheapest legal decision found about a model."""
     budget = min(_TRIALS, 4 + 40_000 // (1 + len(model.order)))
-    # What helps first may stand in the way of what helps more: behind each choice lie those beside it.
-    passed: list[tuple[Decision, dict[int, Refusal]]] = []
-    while budget > 0:
-        choice = _next_choice(decision, banned, tried)
-        if choice is None:
-            if not passed:
-                break
-            decision, banned = passed.pop()
-            continue
-        tried.add(frozenset({*banned, choice}))
-        budget -= 1
-        trial_bans = {**banned, choice: Refusal(Reason.CHEAPER)}
-        trial = closed(model, trial_bans)
-        if trial.rank >= decision.rank and budget > 0 and _goes_on(decision, trial, choice):
-            further = _next_choice(trial, trial_bans, tried)
-            if further is not None:
-                tried.add(frozenset({*trial_bans, further}))
-                budget -= 1
-                trial_bans = {**trial_bans, further: Refusal(Reason.CHEAPER)}
-                trial = closed(model, trial_bans)
-        if trial.rank < decision.rank:
-            passed.append((decision, banned))
-            decision, banned = trial, trial_bans
-        if trial.rank < least[0].rank:
-            least = trial, trial_bans
-    return _explained(*least)
+    return _explained(improved(forward(model), _refusals, budget))
 
 
-def _goes_on(decision: Decision, trial: Decision, choice: int) -> bool:
-    """Return whether a choice that costs more by itself may be worth it together with another one.
-
-    It may where it holds something else back, or satisfies only some of those that hold something back, or
-    lays open that something else does.
-    """
-    held = trial.refused.keys() - decision.refused.keys() - {choice}
-    if held or any(choice in refusal.partly for refusal in decision.refused.values()):
-        return True
-    freed = [i for i, refusal in decision.refused.items() if choice in refusal.culprits]
-    return any(trial.refused[i].reason is not decision.refused[i].reason for i in freed if i in trial.refused)
-
-
-def laid_out(decision: Decision) -> Decision:
-    """Return a decision in which operators that stay functional keep their own layout, where it is better.
-
-    A result that may take its operand's strides is expected to, and what uses it goes by that; refused, it
-    has other strides after all, and some uses of it cannot be in place for nothing.
-    """
-    while True:
-        model = decision.model
-        refused = [model.candidates[i] for i in decision.refused]
-        mine = {c.node for c in refused if c.obstacle is None and c.node in model.relaid}
-        chains = [_relaid_by(model, c.operand.storage) for c in refused if c.obstacle is Reason.LAYOUT]
-        sets = [mine.union(c[end] for c in chains) for end in (0, -1)]
-        if len(mine) <= _ALONE:  # one by one, many would each be decided anew
-            sets.extend({node} for node in sorted(mine, key=model.order.__getitem__))
-        choices = {frozenset(model.relaid.keys() & more): None for more in sets}
-        trials = [_keeping(model, more) for more in choices if more]
-        # As good by its own count is better: a copy for the sake of another layout does not count as one.
-        trial = min(trials, key=lambda t: t.rank, default=None)
-        if trial is None or trial.rank > decision.rank:
-            return decision
-        reasons = {
-            (c.node, c.slot): decision.refused[c.index]
-            for c in refused
-            if c.node in trial.model.setting.own_layout
-        }
-        for candidate in trial.model.candidates:
-            reason = reasons.get((candidate.node, candidate.slot))
-            if reason is not None and candidate.index in trial.refused:
-                trial.refused[candidate.index] = dataclasses.replace(reason, culprits=frozenset())
-        decision = trial
-
-
-def _keeping(model: Model, more: frozenset[Node]) -> Decision:
-    """Decide anew, with more nodes that keep their own layout."""
-    setting = dataclasses.replace(model.setting, own_layout=model.setting.own_layout | more)
+def anew(model: Model, **premises: Any) -> Decision:
+    """Return the cheapest legal decision found about a graph under other premises: fields of its setting."""
+    setting = dataclasses.replace(model.setting, **premises)
     return best(build(model.graph, model.options, setting=setting, calls=model.calls))
 
 
-def _relaid_by(model: Model, storage: Storage) -> list[Node]:
-    """Return the nodes that gave a buffer the strides that a storage has in it, the last one first."""
-    nodes = [storage.node]
-    while storage.relaid and (storage in model.made_by or storage.follows) and len(nodes) < _TRIALS:
-        made_by = model.made_by.get(storage)
-        storage = storage.follows[0] if made_by is None else made_by.operand.storage
-        if storage.relaid:
-            nodes.append(storage.node)
-    return [n for n in nodes if n in model.relaid] or nodes[-1:]
+def forward(model: Model) -> Decision:
+    """Return the legal decision that refuses nothing by choice."""
+    return closed(model, dict.fromkeys(model.fused, Refusal(Reason.CHEAPER)))
 
 
-def closed(model: Model, banned: dict[int, Refusal]) -> Decision:
+def closed(model: Model, chosen: dict[int, Refusal]) -> Decision:
     """Decide, then lift escapes until none is left."""
-    bans, returned = dict(banned), dict[Node, int]()
+    bans, returned = dict(chosen), dict[Node, int]()
     while True:
         decision = decide(model, bans)
+        decision.chosen = chosen
         wrong = broken(decision)
         if wrong:
             bans.update(wrong)
@@ -143,29 +91,57 @@ def closed(model: Model, banned: dict[int, Refusal]) -> Decision:
         bans.update(misordered)
 
 
-def _next_choice(decision: Decision, banned: dict[int, Refusal], tried: set[frozenset[int]]) -> int | None:
-    """Return a candidate worth refusing instead of a dearer one, dearest refusal first."""
-    candidates = decision.model.candidates
-    for index in sorted(decision.refused, key=lambda i: -candidates[i].nbytes):
-        refusal = decision.refused[index]
-        for culprit in sorted(refusal.culprits, key=lambda i: candidates[i].nbytes):
-            if culprit not in banned and frozenset({*banned, culprit}) not in tried:
-                return culprit
-    helped = [*(s.candidate for s in decision.snapshots), *(i for i, _, _ in decision.copied)]
-    partly = (i for r in decision.refused.values() for i in sorted(r.partly))
-    for index in dict.fromkeys((*helped, *decision.staged, *decision.instead, *partly)):
-        if index not in banned and frozenset({*banned, index}) not in tried:
-            return index
-    return None
+def decide(model: Model, banned: dict[int, Refusal] | None = None) -> Decision:
+    """Decide all candidates in graph order; those in ``banned`` are refused with the reason given."""
+    decision, banned = Decision(model), banned or {}
+    for candidate in _in_order(model):
+        refusal = banned.get(candidate.index) or judge(decision, candidate)
+        if refusal is not None:
+            decision.refused[candidate.index] = refusal
+        else:
+            decision.accept(candidate)
+    decision.erased.update(model.idle)
+    for writes in model.writes.values():
+        decision.erased.update(w.node for w in writes if decision.is_identity(w))
+    return decision
 
 
-def _explained(decision: Decision, banned: dict[int, Refusal]) -> Decision:
+def _in_order(model: Model) -> Iterator[Candidate]:
+    """Yield candidates in graph order, those of one node by what refusing them would cost."""
+    for siblings in model.candidates_of.values():
+        yield from price.by_gain(model, siblings)
+
+
+def _refusals(decision: Decision) -> Iterator[Decision]:
+    """Yield decisions in which one more candidate is refused, so that dearer ones need not be.
+
+    A choice exists where a refusal names *culprits*, accepted candidates of which cutting one would lift it,
+    and where copies were made for the sake of one.
+    """
+    model = decision.model
+    for choice in dict.fromkeys(_choices(decision)):
+        if choice not in decision.chosen:
+            yield closed(model, {**decision.chosen, choice: Refusal(Reason.CHEAPER)})
+
+
+def _choices(decision: Decision) -> Iterator[int]:
+    """Yield the candidates worth refusing, those first that hold the dearest back."""
+    model = decision.model
+    for index in price.by_bytes(model, decision.refused, dearest_first=True):
+        yield from price.by_bytes(model, decision.refused[index].culprits)
+    yield from (s.candidate for s in decision.snapshots)
+    yield from (i for i, _, _ in decision.copied)
+    yield from decision.staged
+    yield from decision.instead
+
+
+def _explained(decision: Decision) -> Decision:
     """Say of a candidate that was refused for the sake of others which ones these are."""
     candidates = decision.model.candidates
-    for index in banned:
+    for index in decision.chosen:
         if index in decision.model.fused or decision.refused[index].reason is not Reason.CHEAPER:
             continue
-        others = {i: r for i, r in banned.items() if i != index}
+        others = {i: r for i, r in decision.chosen.items() if i != index}
         freed = tuple(
             candidates[i].node
             for i, refusal in decide(decision.model, others).refused.items()

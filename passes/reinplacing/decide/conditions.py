@@ -20,18 +20,17 @@ from torch.fx import Node
 from ...memory.clip import clipped
 from ...memory.geometry import Geometry
 from ...memory.region import Region
-from ...ops.views import is_absolute
 from ...reason import Reason
+from ..facts import price
 from ..facts.candidate import Candidate
 from ..facts.decision import Decision
 from ..facts.place import Place, Read, Storage, Write
 from ..facts.refusal import Refusal
 from . import part_copy
-from .no_change import is_moved, is_put_back, is_put_over, is_unchanged
+from .no_change import is_moved, is_unchanged
 from .old_value import snapshots
 from .own_element import is_own_element
 
-_FEW_BUFFERS = 4  # in which the readers of a candidate's bytes may look for that each is tried by itself
 _EXPLAINED = 64  # readers that a refusal looks at: more would not be read by anybody
 _SEEN, _EXPLAINED_LATER = 4096, 4  # fewer, once so many were looked at
 
@@ -82,8 +81,8 @@ def _still_read(decision: Decision, candidate: Candidate) -> Refusal | None:
     if not hits:
         return None
     decision.seen += len(hits)
-    cuts = [_between(decision, candidate, s) for s in {r.place.storage for r in hits}]
-    culprits = frozenset.intersection(*cuts)
+    storages = {r.place.storage for r in hits}
+    culprits = frozenset.intersection(*(_between(decision, candidate, s) for s in storages))
     if len(hits) < limit and _spared(decision, candidate, hits, culprits, candidate.node):
         return None
     kept = [r for r in hits if not r.is_exit]
@@ -94,8 +93,7 @@ def _still_read(decision: Decision, candidate: Candidate) -> Refusal | None:
     elif not _is_sure(decision, first.place, candidate.writes):
         reason = Reason.UNKNOWN_OVERLAP
     nodes = tuple(dict.fromkeys(r.node for r in sorted(kept or hits, key=lambda r: r.time)))
-    partly = frozenset[int]().union(*cuts) if not culprits and len(cuts) <= _FEW_BUFFERS else frozenset[int]()
-    return Refusal(reason, nodes, culprits, partly)
+    return Refusal(reason, nodes, culprits)
 
 
 def _spared(
@@ -109,7 +107,9 @@ def _spared(
     if any(read in decision.served for read in hits):
         return False  # a copy that is made later, and too late for this one
     made = snapshots(decision, candidate, hits, before)
-    if made is None or sum(s.nbytes for s in made) >= _gain(decision, candidate, culprits):
+    if made is None:
+        return False
+    if price.of_copies(made) >= price.of_cheapest_refusal(decision, candidate, culprits):
         return False
     decision.snapshots.extend(made)
     decision.instead.update(dict.fromkeys(culprits))
@@ -132,10 +132,8 @@ def _hits(decision: Decision, candidate: Candidate, read: Read, written: Region)
         return False
     if read.hole is not None:
         part = clipped(geometry, written, read.place.region)
-        if part != written and _is_beside(decision, read, part) and not _shares_copy(candidate, read):
+        if part != written and _is_beside(decision, read, part):
             return False
-    if is_put_back(decision, candidate, read, written) or is_put_over(decision, candidate, read):
-        return False
     # A real write into the class that is read, before it is read, makes the old bytes irrelevant:
     # what the reader expects is then the written value, which its own reads protect.
     writes = decision.model.writes.get(read.place.storage)
@@ -159,14 +157,6 @@ def _is_beside(decision: Decision, read: Read, region: Region) -> bool:
     if read.hole is not None and _spares(decision.model.geometry, read, region):
         return True
     return read.into is not None and not decision.model.is_needed(read.into, region)
-
-
-def _shares_copy(candidate: Candidate, read: Read) -> bool:
-    """Return whether a reader that writes into a copy may take the one that a candidate's call works on.
-
-    Then the reader counts as one although what it reads does not change: one copy is made for both.
-    """
-    return not is_absolute(read.node) and any(n in read.node.all_input_nodes for _, n, _ in candidate.others)
 
 
 def _between(decision: Decision, candidate: Candidate, storage: Storage) -> frozenset[int]:
@@ -313,17 +303,6 @@ def _user_in_place(decision: Decision, candidate: Candidate) -> Candidate | None
     return None
 
 
-def _gain(decision: Decision, candidate: Candidate, culprits: frozenset[int]) -> int:
-    """Return the fewest bytes that are copied when the candidate, or a culprit in its stead, is refused.
-
-    A result that is refused also turns the ``copy_`` back into the input into a real one.
-    """
-    model = decision.model
-    if not decision.root(candidate.operand.storage).is_input:
-        return min(c.nbytes for c in (candidate, *(model.candidates[i] for i in culprits)))
-    return min(model.gain(c) for c in (candidate, *(model.candidates[i] for i in culprits)))
-
-
 def _make_room(
     decision: Decision,
     candidate: Candidate,
@@ -335,35 +314,16 @@ def _make_room(
     if candidate.kind.looks_at_all and any(place != model.place(node) for _, node, place in hits):
         return False  # a subgraph looks beside an operand, where a copy has nothing
     shared = decision.kept_for(candidate)
-    nodes = {node: 0 if node in shared else model.nbytes(place.region) for _, node, place in hits}
-    copies = sum(nodes.values())
+    copies = price.of_places(model, {n: place for _, n, place in hits if n not in shared}.values())
     parts = part_copy.parts(decision, candidate, [(node, place) for _, node, place in hits])
-    if parts is not None and sum(p.nbytes for p in parts) < min(copies, candidate.nbytes):
+    if parts is not None and price.of_copies(parts) < min(copies, candidate.nbytes):
         decision.staged[candidate.index] = parts
         decision.instead.update(dict.fromkeys(culprits))
         return True
-    gain = _gain(decision, candidate, culprits)
-    # A copy of an operand is made and read; a clone that a scatter puts back later is moved once more.
-    if copies > gain or (copies == gain and not _is_scattered(decision, candidate)):
+    if copies >= price.of_cheapest_refusal(decision, candidate, culprits):
         return False
     decision.instead.update(dict.fromkeys(culprits))
     decision.copied.extend(
         (candidate.index, name, node) for node, name in {node: name for name, node, _ in hits}.items()
     )
     return True
-
-
-def _is_scattered(decision: Decision, candidate: Candidate) -> bool:
-    """Return whether a view scatter puts a result back into a part of something, or of an input."""
-    model = decision.model
-    made = (c for r in model.reads[candidate.result] for c in model.candidates_of.get(r.node, ()))
-    return any(
-        c.kind.stores_source
-        and c.others[0][2].storage is candidate.result
-        and (
-            not model.geometry.contains(c.writes[0], c.operand.region)
-            or c.index in model.written_back
-            or _is_scattered(decision, c)
-        )
-        for c in made
-    )

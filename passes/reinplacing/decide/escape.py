@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection
 
 from torch.fx import Node
 
 from ...reason import Reason
+from ..facts import price
 from ..facts.candidate import Candidate
 from ..facts.decision import Decision
 from ..facts.place import Place, Storage
@@ -29,7 +31,6 @@ class Escapes:
             if node not in returned and node not in copied:
                 per_root = self._leaves.setdefault(decision.root(place.storage), {})
                 per_root.setdefault(place.storage, {})[node] = place
-        self._prices: dict[int, int] | None = None
         self._cheapest: dict[Storage, Candidate] = {}
 
     def lift(self) -> tuple[dict[Node, int], dict[int, Refusal]]:
@@ -60,7 +61,7 @@ class Escapes:
                     continue
                 mine.update(empty)
                 if node is not None:
-                    mine[node] = self._decision.model.nbytes(leaves[node].region.once)
+                    mine[node] = price.of_kept(self._decision.model, leaves[node])
             if not cuts:
                 clones.update(mine)
             refusals.update({index: Refusal(Reason.ESCAPES, (output,)) for index in cuts})
@@ -124,19 +125,10 @@ class Escapes:
         node, place = next(iter(leaves.items()))
         if self._is_pinned(node, place):
             return None
-        price = edge.nbytes + self._written_back().get(edge.index, 0)
-        return node if self._decision.model.nbytes(place.region.once) < price else None
+        refusal = edge.nbytes + self._written_back.get(edge.index, 0)
+        return node if price.of_kept(self._decision.model, place) < refusal else None
 
+    @functools.cached_property
     def _written_back(self) -> dict[int, int]:
-        """Return the bytes of the erased copy_s that each candidate would make real ones by its refusal."""
-        if self._prices is None:
-            self._prices = {}
-            decision = self._decision
-            for writes in decision.model.writes.values():
-                for write in writes:
-                    if write.node not in decision.erased:
-                        continue
-                    for candidate in decision.path(write.source.storage):
-                        size = decision.model.nbytes(write.place.region)
-                        self._prices[candidate.index] = self._prices.get(candidate.index, 0) + size
-        return self._prices
+        """The bytes of the erased copy_s that each candidate would make real ones by its refusal."""
+        return price.written_back(self._decision.model, self._decision.erased)

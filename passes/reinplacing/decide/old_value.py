@@ -16,6 +16,7 @@ from ...ops.nested import nodes
 from ...ops.schema import argument, is_operator, schema_of
 from ...ops.views import is_absolute
 from ...ops.wrapper import base_views
+from ..facts import price
 from ..facts.candidate import Candidate, Snapshot
 from ..facts.decision import Decision
 from ..facts.place import Place, Read
@@ -49,7 +50,7 @@ def snapshots(
         place = model.place(operand)
         assert place is not None
         readers = tuple(dict.fromkeys(read.node for read in reads))
-        size = model.nbytes(place.region.once)
+        size = price.of_kept(model, place)
         made.append(Snapshot(candidate.index, at, operand, readers, tuple(reads), size))
     return made
 
@@ -103,7 +104,7 @@ def _early(decision: Decision, candidate: Candidate, read: Read) -> Snapshot | N
         return None
     if not model.layouts.may_copy(node, mine[0].operand.value):
         return None
-    size = model.nbytes(read.place.region.once)
+    size = price.of_kept(model, read.place)
     return Snapshot(candidate.index, candidate.node, operand, (node,), (read,), size, mine[0].index)
 
 

@@ -9,22 +9,21 @@ had been written so: nothing here can make a decision wrong, only no better, and
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from typing import Any
 
 from torch.fx import Node
 
 from ...reason import Reason
+from ..facts import price
 from ..facts.candidate import Candidate
 from ..facts.decision import Decision
 from ..facts.model import Model
 from ..facts.premises import Order
-from ..facts.refusal import Refusal
-from ..model.build import build
-from .choose import best, closed
-from .peak import peak_bytes
+from .choose import anew, forward
 from .schedule import Schedule
 
-_ROUNDS = 3
+_LARGE = 2000  # nodes of a graph in which readers move once
 _MOVABLE = (Reason.STILL_READ, Reason.CLOBBERED, Reason.UNKNOWN_OVERLAP)  # tuples: to hash an enum is slow
 _CHOSEN = (Reason.OVERWRITTEN, Reason.CHEAPER)
 _HINTS_OF_MOVABLE = (*_MOVABLE, *_CHOSEN)
@@ -47,40 +46,42 @@ class _Group:
     limit: int
 
 
-def unlocked(decision: Decision) -> Decision:
-    """Return a decision with readers moved where that saves bytes; the one given where it does not.
+class Reordering:
+    """Proposes to move the readers that hold candidates back, those of a better decision's next.
 
     Args:
         decision: the best decision for the order as written.
     """
-    model, groups, tried = decision.model, list[_Group](), set[Any]()
-    for _ in range(_ROUNDS if len(model.order) < 2000 else 1):
+
+    def __init__(self, decision: Decision) -> None:
+        self._model = decision.model
+        self._tried: set[Any] = set()
+        self._groups: list[_Group] = []  # that moved for the last trial: what comes next moves with them
+        self.rounds: int = 3 if len(self._model.order) < _LARGE else 1
+
+    def __call__(self, decision: Decision) -> Iterator[Decision]:
+        """Yield a decision with more readers moved, unless it holds more memory at its peak."""
         refused = decision.refused.values()
         readers = decision.returned or decision.snapshots
         if not readers and not any(r.reason in _HINTS_OF_MOVABLE for r in refused):
-            break
-        more = [g for g in _wanted(decision) if (g.key, g.readers) not in tried]
-        if not more:
-            break
-        tried.update((g.key, g.readers) for g in more)
-        trial, kept = _tried(model, [*groups, *more])
-        if trial is None or trial.rank >= decision.rank or peak_bytes(trial) > peak_bytes(decision):
-            break
-        decision, groups = trial, kept
-    return decision
+            return
+        more = [g for g in _wanted(decision) if (g.key, g.readers) not in self._tried]
+        self._tried.update((g.key, g.readers) for g in more)
+        trial = self._moved([*self._groups, *more]) if more else None
+        if trial is not None and price.peak_bytes(trial) <= price.peak_bytes(decision):
+            yield trial
 
-
-def _tried(model: Model, groups: list[_Group]) -> tuple[Decision | None, list[_Group]]:
-    """Decide with the readers of all groups moved, then with those alone that were worth it."""
-    order, kept = _order(model, groups)
-    while order is not None:
-        setting = dataclasses.replace(model.setting, order=order)
-        decision = best(build(model.graph, model.options, setting=setting, calls=model.calls))
-        needed = [group for group in kept if _is_needed(decision, group)]
-        if len(needed) == len(kept):
-            return decision, kept
-        order, kept = _order(model, needed)
-    return None, []
+    def _moved(self, groups: list[_Group]) -> Decision | None:
+        """Decide with the readers of all groups moved, then with those alone that were worth it."""
+        model = self._model
+        order, self._groups = _order(model, groups)
+        while order is not None:
+            decision = anew(model, order=order)
+            needed = [group for group in self._groups if _is_needed(decision, group)]
+            if len(needed) == len(self._groups):
+                return decision
+            order, self._groups = _order(model, needed)
+        return None
 
 
 def _order(model: Model, groups: list[_Group]) -> tuple[Order | None, list[_Group]]:
@@ -92,27 +93,21 @@ def _order(model: Model, groups: list[_Group]) -> tuple[Order | None, list[_Grou
     return order, kept
 
 
-def _forward(decision: Decision) -> Decision:
-    """Return the decision that refuses nothing by choice: this one, where it chose nothing."""
-    fused = decision.model.fused
-    if any(r.reason in _CHOSEN and i not in fused for i, r in decision.refused.items()):
-        return closed(decision.model, dict.fromkeys(fused, Refusal(Reason.CHEAPER)))
-    return decision
-
-
 def _wanted(decision: Decision) -> list[_Group]:
     """Return the readers that hold candidates back, where nothing else is seen to."""
-    model, forward = decision.model, _forward(decision)
+    model, fused = decision.model, decision.model.fused
+    is_chosen = any(r.reason in _CHOSEN and i not in fused for i, r in decision.refused.items())
+    plain = forward(model) if is_chosen else decision  # what was refused by choice hides what holds it back
     found = []
-    for index, refusal in forward.refused.items():
+    for index, refusal in plain.refused.items():
         candidate = model.candidates[index]
-        if refusal.reason in _MOVABLE and not _is_kept(forward, candidate):
+        if refusal.reason in _MOVABLE and not _is_kept(plain, candidate):
             clobbered = refusal.reason is Reason.CLOBBERED
             before = refusal.blockers[0] if clobbered else candidate.node
             readers = refusal.blockers[1:] if clobbered else refusal.blockers
             if readers:
                 found.append(_Group((candidate.node, candidate.slot), before, readers, candidate.nbytes))
-    for snapshot in forward.snapshots:
+    for snapshot in plain.snapshots:
         candidate = model.candidates[snapshot.candidate]
         key = (candidate.node, candidate.slot)
         found.append(_Group(key, snapshot.before, tuple(snapshot.readers), snapshot.nbytes))

@@ -21,6 +21,7 @@ from collections.abc import Iterable
 from torch.fx import Node
 
 from ...graph.movable import is_barrier, is_movable
+from ..facts import price
 from ..facts.model import Model
 from ..facts.premises import Order
 
@@ -72,7 +73,7 @@ class Schedule:
         """
         time = self._at[before]
         group = self._needed(readers, time)
-        if group is None or sum(map(self._nbytes, group)) > limit:
+        if group is None or sum(price.made(self._model, node) for node in group) > limit:
             return False
         for node in group:
             self._moved[node] = (time, 0, self._at[node])
@@ -106,9 +107,3 @@ class Schedule:
         storages = {p.storage for _, p in self._model.operands((node.args, node.kwargs))}
         writes = (w for s in storages for w in self._model.writes.get(s, ()))
         return not any(time <= w.time < at for w in writes)
-
-    def _nbytes(self, node: Node) -> int:
-        """Return the bytes of new memory that a node's results take; views take none."""
-        given = {p.storage for _, p in self._model.operands((node.args, node.kwargs))}
-        made = [p for _, p in self._model.operands(node) if p.storage not in given]
-        return sum(self._model.nbytes(p.region) for p in made)

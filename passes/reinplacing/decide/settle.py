@@ -11,8 +11,9 @@ from ..facts.options import Options
 from ..facts.premises import Setting
 from ..model.build import build
 from .beginnings import unplaced
-from .choose import best, laid_out
-from .reorder import unlocked
+from .choose import best, improved
+from .own_layout import own_layouts
+from .reorder import Reordering
 
 
 def decided(graph: Graph, calls: Calls, options: Options) -> Decision:
@@ -24,9 +25,11 @@ def decided(graph: Graph, calls: Calls, options: Options) -> Decision:
     wellformed.check(graph)
     setting = Setting()
     while True:
-        decision = laid_out(best(build(graph, options, setting=setting, calls=calls)))
+        decision = best(build(graph, options, setting=setting, calls=calls))
+        decision = improved(decision, own_layouts, as_good=True)
         if options.order == "free":
-            decision = unlocked(decision)
+            reordering = Reordering(decision)
+            decision = improved(decision, reordering, reordering.rounds)
         more = unplaced(decision) - decision.model.setting.aside
         if not more:
             return decision

@@ -25,6 +25,7 @@ class Decision:
     Args:
         model: the model decided on.
         refused: for each cloned candidate, why.
+        chosen: those of them that are refused whatever the conditions say, to copy less elsewhere.
         edge: for each storage that was accepted into another, the candidate that put it there.
         moved: scatters whose source already lies in its place: nothing is left to write.
         copied: ``(candidate, argument, node)`` of other operands that are copied to make room.
@@ -41,6 +42,7 @@ class Decision:
 
     model: Model
     refused: dict[int, Refusal] = dataclasses.field(default_factory=dict)
+    chosen: dict[int, Refusal] = dataclasses.field(default_factory=dict)
     edge: dict[Storage, Candidate] = dataclasses.field(default_factory=dict)
     moved: set[int] = dataclasses.field(default_factory=set)
     copied: list[tuple[int, str, Node]] = dataclasses.field(default_factory=list)
@@ -161,34 +163,3 @@ class Decision:
             edges.append(self.edge[storage])
             storage = self.edge[storage].operand.storage
         return edges
-
-    @property
-    def rank(self) -> tuple[int, int, int]:
-        """How good the decision is, less is better.
-
-        Bytes of copies; of fresh memory that nothing is copied into; copies that the user did not write.
-        """
-        candidates = self.model.candidates
-        refused = self.refused.keys() - self.model.fused
-        made = sum(not candidates[i].kind.is_copy for i in refused)
-        fresh = sum(candidates[i].fresh for i in refused)
-        made += sum(map(len, self.staged.values()))
-        return self.cost, fresh, made + len(self.copied) + len(self.snapshots) + len(self.returned)
-
-    @property
-    def cost(self) -> int:
-        """Bytes of all copies that are left."""
-        model = self.model
-        kept = sum(model.candidates[i].nbytes for i in self.refused if i not in model.fused)
-        writes = (w for ws in model.writes.values() for w in ws if w.node not in self.erased)
-        operands = sum(_nbytes(model, node) for _, _, node in self.own_copies)
-        operands += sum(s.nbytes for s in self.snapshots if s.early is None)
-        operands += sum(part.nbytes for parts in self.staged.values() for part in parts)
-        return (
-            kept + operands + sum(model.nbytes(w.place.region) for w in writes) + sum(self.returned.values())
-        )
-
-
-def _nbytes(model: Model, node: Node) -> int:
-    place = model.place(node)
-    return 0 if place is None else model.nbytes(place.region)

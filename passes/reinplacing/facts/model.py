@@ -61,7 +61,6 @@ class Model:
         self.made_by: dict[Storage, Candidate] = {}
         self.unsupported: list[tuple[Node, tuple[tuple[str, str], ...], int]] = []
         self.idle: list[Node] = []
-        self.held: set[Node] = set()  # scatters that store what their operand holds there anyway
         self.outputs: list[tuple[Node, Place]] = []
         self.relaid: dict[Node, Any] = {}
         self.tried: dict[Node, list[Any]] = {}  # all layouts looked at, the one in ``relaid`` the last
@@ -159,9 +158,14 @@ class Model:
 
         return mapped(one, val)
 
-    def gain(self, candidate: Candidate) -> int:
-        """Return the bytes that are copied when a candidate is refused: its own, and those written back."""
-        return candidate.nbytes + self.written_back.get(candidate.index, 0)
+    def join_trees(self) -> None:
+        """Record the root of each storage's buffer if every candidate were in place."""
+        for storage in self.storages:
+            maker = self.made_by.get(storage)
+            if maker is None or maker.obstacle is not None:
+                self.trees[storage] = storage
+            else:
+                self.trees[storage] = self.trees[maker.operand.storage]
 
     def is_needed(self, storage: Storage, region: Region) -> bool:
         """Return whether anybody looks at some bytes of a value, there or where they are handed on to."""

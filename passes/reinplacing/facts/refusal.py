@@ -17,10 +17,8 @@ class Refusal:
         reason: the condition that failed.
         blockers: the nodes that hold it back.
         culprits: accepted candidates of which cutting any one would lift the refusal.
-        partly: where there is none, those of which cutting one would satisfy some of the blockers.
     """
 
     reason: Reason
     blockers: tuple[Node, ...] = ()
     culprits: frozenset[int] = frozenset()
-    partly: frozenset[int] = frozenset()

@@ -9,6 +9,7 @@ from torch.fx import Node
 
 from ...memory.region import Region
 from ...reason import Reason
+from ..facts import price
 from ..facts.candidate import Candidate, Kind
 from ..facts.model import Model
 from ..facts.place import Place, Storage
@@ -64,11 +65,12 @@ def add(
         is_handed = obstacle is None and (write_only or (kind.hands_on if hands_on is None else hands_on))
         is_busy = until not in (None, model.order[node])
         model.add_read(node, place, until, hole, storage if is_handed else None, in_flight=is_busy)
+    copied, fresh = price.of_clone(size, write_only=is_whole, allocates=allocates)
     candidate = Candidate(
         *(len(model.candidates), kind, node, model.order[node], slot, labels),
         *(operand, place, storage, writes, others),
-        nbytes=0 if is_whole or allocates else size,
-        fresh=size if allocates else 0,
+        nbytes=copied,
+        fresh=fresh,
         write_only=is_whole,
         allocates=allocates,
         used=used,

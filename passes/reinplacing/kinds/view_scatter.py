@@ -16,10 +16,10 @@ from ...ops.wrapper import number
 from ...reason import Reason
 from ..facts.candidate import Candidate, Kind
 from ..facts.model import Model
-from ..facts.place import Place, is_known, reads_alike
+from ..facts.place import Place, is_known
 from ..layout import exchange
 from ..write.rewriter import Rewriter
-from . import origin, record
+from . import record
 
 KIND = Kind(stores_source=True, hands_on=True, clones_early=True, looks_at_all=False)
 
@@ -162,16 +162,8 @@ def visit(model: Model, node: Node) -> bool:
     others = record.read(model, node, [("src", source)])
     label = (schema_of(node.target).name, "self")
     writes = (place.region if written is None else written,)
-    if written is not None and _is_stored(model, node, others[0][2], place, written):
-        model.held.add(node)
     record.add(model, KIND, node, 0, (label,), operand, settled, writes, others, written)
     return True
-
-
-def _is_stored(model: Model, node: Node, source: Place, place: Place, written: Region) -> bool:
-    """Return whether a scatter stores what its operand, the functional value, holds there anyway."""
-    alike = reads_alike(source.value, place.value)
-    return alike and origin.is_held(model, node, source, (place.storage, written))
 
 
 def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None:

@@ -19,7 +19,7 @@ from ...ops.schema import OpSchema, argument, has_tensor, is_operator, schema_of
 from ...ops.source import where
 from ...ops.views import is_absolute
 from ...reason import Reason
-from ..facts import chains
+from ..facts import price
 from ..facts.calls import Calls
 from ..facts.model import Model
 from ..facts.options import DEFAULT, Options
@@ -63,8 +63,8 @@ def build(
         except Exception as error:
             raise wording.malformed(node, error) from error
     _exit_reads(model)
-    model.written_back = chains.written_back(model)
-    model.trees.update(chains.trees(model))
+    model.written_back = price.written_back(model)
+    model.join_trees()
     model.fused = fused.fused(model, options)
     return model
 

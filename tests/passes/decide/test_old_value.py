@@ -160,20 +160,6 @@ def test_a_clone_that_another_argument_needs_too_is_not() -> None:
     assert report.clone_bytes >= 16
 
 
-def test_one_copy_serves_the_call_and_a_later_writer() -> None:
-    """A scatter reads a part of what it writes, and that part, as it was, is written into later."""
-
-    def program(x: Tensor) -> tuple[Tensor, Tensor]:
-        cache = x + 1
-        part = cache[1:3]
-        moved = aten.slice_scatter.default(cache, part, 0, 2, 4)
-        return moved, aten.slice_scatter.default(part, moved[0:1] * 2, 0, 1, 2)
-
-    report, gm = rewritten(program, x())
-    assert report.clone_bytes == 2 * 4 * x().shape[1]
-    assert targets(gm).count("aten.clone.default") == 1
-
-
 def test_a_copy_for_a_later_writer_does_not_serve_another_operand() -> None:
     def program(x: Tensor) -> tuple[Tensor, Tensor]:
         cache = x + 1
@@ -233,24 +219,6 @@ def test_an_early_clone_may_be_of_one_of_two_bases_where_the_other_is_named(own:
     *_, one, two = b.v2(adversary.operator("pair"), pairs, other=value)
     report, _ = held(b, [new, b.call(aten.neg.default, one), b.call(aten.neg.default, two)])
     assert report.clone_bytes == nbytes
-
-
-def test_elements_that_are_put_back_where_they_were_need_no_copy() -> None:
-    def program(x: Tensor, y: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-        cache = x + 1
-        first = cache[0, :1]
-        new = aten.diagonal_scatter.default(cache, cache[0])
-        return new, first.exp()
-
-    def twin(x: Tensor, y: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-        cache = x + 1
-        other = cache[1, 1:2]
-        new = aten.diagonal_scatter.default(cache, cache[0])
-        return new, other.exp()
-
-    one, _ = rewritten(program, x(), y(), ROWS)
-    two, _ = rewritten(twin, x(), y(), ROWS)
-    assert (one.clone_bytes, two.clone_bytes) == (16, 20)
 
 
 def test_an_old_value_that_was_kept_is_not_what_lies_there() -> None:

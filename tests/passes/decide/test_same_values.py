@@ -1,4 +1,4 @@
-"""Scatters that store what is there, because it came from there; and what only looks like that."""
+"""Scatters that store what may look like what is there, and is not or may not be."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pytest_reinplace.passes.memory.clip import clipped
 from pytest_reinplace.passes.memory.geometry import Geometry
 from pytest_reinplace.passes.memory.region import Region
 
+from ..kinds.test_in_place_forms import held, rewritten
 from ..memory.test_region import bytes_of, regions
 from ..trace import arange
-from .test_in_place_forms import held, rewritten
 
 aten = torch.ops.aten
 BYTES = 6 * 2 * 4
@@ -50,24 +50,6 @@ def put(y: Tensor, rows: Tensor, start: int) -> Tensor:
 @pytest.mark.parametrize(
     "take",
     [
-        lambda x, y: torch.cat([x[2:4], y])[:2],
-        lambda x, y: torch.cat([y, x])[6:8],
-        lambda x, y: torch.cat([y.t(), x.t()], 1).t()[6:8],
-        lambda x, y: x.flip(0)[2:4].flip(0),
-        lambda x, y: x.flip(0, 1)[2:4].flip(-1).flip(0),
-        lambda x, y: torch.cat([y, torch.cat([y, x.flip(1)]).flip(1)])[10:12],
-        lambda x, y: put(y, torch.cat([x[2:4], y])[:2], 1)[1:3],
-        lambda x, y: put(y, torch.cat([x[1:4], y])[:3], 1)[2:4],
-        lambda x, y: over(put(y, torch.cat([x[2:4], y])[:2], 0), y[:1], 3)[:2],
-    ],
-)
-def test_what_came_from_there_is_not_stored(take: Take) -> None:
-    assert stored(take) == 0
-
-
-@pytest.mark.parametrize(
-    "take",
-    [
         lambda x, y: torch.cat([x[1:3], y])[:2],
         lambda x, y: torch.cat([y, x])[5:7],
         lambda x, y: torch.cat([y[:2], x])[6:8],
@@ -94,12 +76,9 @@ def as_float(x: Tensor) -> Tensor:
 
 def test_what_is_converted_on_the_way_is_something_else() -> None:
     assert stored(lambda x, y: torch.cat([as_int(x)[2:4], as_int(y)])[:2]) >= BYTES
-    assert stored(lambda x, y: as_float(torch.cat([as_int(x)[2:4], as_int(y)]))[:2]) == 0
     whole = torch.int32
     assert stored(lambda x, y: as_int(torch.cat([x[2:4], y]))[:2], whole) >= BYTES
-    assert stored(lambda x, y: as_int(torch.cat([as_float(x)[2:4], y]))[:2], whole) == 0
     assert stored(lambda x, y: as_int(put(y, x[2:4].flip(0).flip(0), 0))[:2], whole) >= BYTES
-    assert stored(lambda x, y: as_int(put(y, as_float(x)[2:4].flip(0).flip(0), 0))[:2], whole) == 0
 
 
 @pytest.mark.parametrize(
@@ -127,7 +106,7 @@ def test_of_elements_stored_in_one_place_only_the_last_is_there(step: int) -> No
         new = aten.as_strided_scatter.default(y * 2, x[2:4], [2, 2], [step, 1], 0)
         return aten.as_strided.default(new, [2, 2], [step, 1], 0)
 
-    assert stored(take) == (0 if step == 2 else BYTES)
+    assert stored(take) == BYTES
 
 
 def hidden(x: Tensor) -> Tensor:
@@ -153,7 +132,7 @@ def test_what_may_be_part_of_an_input_may_have_changed(is_known: bool, first: st
     new = b.call(aten.slice_scatter.default, made, part, 0, 0, 2)
     _, gm = held(b, [b.call(aten.neg.default, new)])
     inner = [n for n in gm.graph.nodes if n.target is aten.copy_.default and n.args[0].name != "arg0"]
-    assert len(inner) == (first == "scatter") + (not is_known)
+    assert len(inner) == 1 + (first == "scatter")
 
 
 @pytest.mark.parametrize("is_stale", [True, False])
@@ -170,7 +149,7 @@ def test_of_a_view_with_another_views_fake_value_nothing_is_known(is_stale: bool
     else:
         turned = b.call(aten.permute.default, b.call(aten.permute.default, new, [1, 0]), [1, 0])
     report, _ = held(b, [b.call(aten.neg.default, b.call(aten.slice_scatter.default, x, turned, 0, 2, 4))])
-    assert (report.clone_bytes >= BYTES) is is_stale
+    assert report.clone_bytes >= BYTES
 
 
 def taken_out(b: GraphBuilder, written: int) -> tuple[Node, Node, Node, Node]:
@@ -215,8 +194,7 @@ def scattered(start: int, at: int) -> Callable[[GraphBuilder, Node, Node], Node]
     return second
 
 
-def test_a_reader_of_what_is_stored_twice_sees_no_difference() -> None:
-    assert siblings(scattered(0, 2)) == []
+def test_a_reader_of_what_another_stores_elsewhere_sees_a_difference() -> None:
     assert siblings(scattered(1, 2)) != []
     assert siblings(scattered(0, 1)) != []
     assert siblings(scattered(0, 3)) != []
@@ -255,10 +233,10 @@ def other_buffer(x: Tensor, first: Tensor, y: Tensor) -> Tensor:
 
 
 def test_what_is_overwritten_in_between_is_stored_again() -> None:
-    assert lost(other_buffer) == 2
-    assert lost(lambda x, first, y: first.exp()) == 1
+    assert lost(other_buffer) == 3
+    assert lost(lambda x, first, y: first.exp()) == 2
     assert lost(lambda x, first, y: aten.select_scatter.default(first, y[3], 0, 2).sum()) == 3
-    assert lost(lambda x, first, y: aten.select_scatter.default(first, y[3], 0, 5).sum()) == 1
+    assert lost(lambda x, first, y: aten.select_scatter.default(first, y[3], 0, 5).sum()) == 2
 
     def really(x: Tensor, first: Tensor, y: Tensor) -> Tensor:
         x[2:4].copy_(y[2:])
