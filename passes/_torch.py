@@ -11,12 +11,15 @@ import functools
 import importlib
 import logging
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sympy
 import torch
 
 from .errors import SeamError
+
+if TYPE_CHECKING:
+    from torch._inductor.custom_graph_pass import CustomGraphPass as CustomGraphPass
 
 
 @functools.cache

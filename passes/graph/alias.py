@@ -15,12 +15,12 @@ from typing import Any
 
 import torch
 from torch.fx import Graph, Node
-from torch.fx.node import map_arg
 
 from .. import _torch
 from ..memory.region import Size, as_size
 from ..ops.declarations import declaration_of
-from ..ops.schema import LISTS, argument, is_operator, schema_of
+from ..ops.nested import LISTS
+from ..ops.schema import argument, is_operator, schema_of
 
 
 def viewed(node: Node) -> Node | None:
@@ -121,15 +121,3 @@ def _nodes(value: Any) -> Iterator[Node]:
     if isinstance(value, dict):
         value = tuple(value.values())
     yield from (v for v in (value if isinstance(value, LISTS) else (value,)) if isinstance(v, Node))
-
-
-def leaves(node: Node) -> list[Node]:
-    """Return the nodes that a node uses, once for each use."""
-    found: list[Node] = []
-
-    def note(leaf: Node) -> Node:
-        found.append(leaf)
-        return leaf
-
-    map_arg((node.args, node.kwargs), note)
-    return found

@@ -1,4 +1,4 @@
-"""Fake values of views, made from the numbers that name them instead of by running the operator.
+"""Fake tensors that rewrites make by the thousand, from numbers instead of by running operators.
 
 A run on fake tensors costs as much as all else that a rewrite does to a node. For the views that rewrites
 insert most, sizes, strides and offset follow from the arguments alone; whatever is symbolic, conjugated or
@@ -15,8 +15,35 @@ import torch
 from .. import _torch
 
 aten: Any = torch.ops.aten
-_INT = frozenset({int})
 Layout = tuple[tuple[int, ...], tuple[int, ...], int]  # sizes, strides, offset, in elements
+_INT = frozenset({int})
+
+
+class Fakes:
+    """Makes the fake tensors of one mode.
+
+    Args:
+        fake_mode: the mode.
+    """
+
+    def __init__(self, fake_mode: Any) -> None:
+        self._fake_mode = fake_mode
+        self._patterns: dict[torch.device, torch.Tensor] = {}  # in no graph, so that nobody changes them
+
+    def on_storage(self, base: torch.Tensor, layout: Layout) -> torch.Tensor:
+        """Return one of a given layout on the storage of another one, whose dtype it has."""
+        device = base.device
+        pattern = self._patterns.get(device)
+        if pattern is None:
+            meta = _torch.meta_on_storage(base, layout)
+            self._patterns[device] = pattern = _torch.faked(self._fake_mode, meta, device)
+        found: torch.Tensor = _torch.faked_as(pattern, _torch.meta_on_storage(base, layout))
+        return found
+
+    def like(self, base: torch.Tensor) -> torch.Tensor:
+        """Return one of the same sizes and strides as another one on a storage of its own."""
+        found: torch.Tensor = _torch.faked(self._fake_mode, _torch.meta_like(base), base.device)
+        return found
 
 
 class FakeViews:
@@ -143,30 +170,3 @@ def _as_strided(base: torch.Tensor, size: Any, stride: Any, offset: Any = None) 
     if len(size) != len(stride) or not _are_ints(*size, *stride, offset):
         return None
     return tuple(size), tuple(stride), offset
-
-
-class Fakes:
-    """Makes the fake tensors of one mode.
-
-    Args:
-        fake_mode: the mode.
-    """
-
-    def __init__(self, fake_mode: Any) -> None:
-        self._fake_mode = fake_mode
-        self._patterns: dict[torch.device, torch.Tensor] = {}  # in no graph, so that nobody changes them
-
-    def on_storage(self, base: torch.Tensor, layout: Layout) -> torch.Tensor:
-        """Return one of a given layout on the storage of another one, whose dtype it has."""
-        device = base.device
-        pattern = self._patterns.get(device)
-        if pattern is None:
-            meta = _torch.meta_on_storage(base, layout)
-            self._patterns[device] = pattern = _torch.faked(self._fake_mode, meta, device)
-        found: torch.Tensor = _torch.faked_as(pattern, _torch.meta_on_storage(base, layout))
-        return found
-
-    def like(self, base: torch.Tensor) -> torch.Tensor:
-        """Return one of the same sizes and strides as another one on a storage of its own."""
-        found: torch.Tensor = _torch.faked(self._fake_mode, _torch.meta_like(base), base.device)
-        return found

@@ -14,7 +14,7 @@ from torch.fx import Graph, Node
 
 from .. import _torch
 from ..ops import higher_order
-from ..ops.beginning import goes_by_beginning
+from ..ops.beginning import goes_by_beginning, hands_on
 from . import attribute
 
 
@@ -36,6 +36,22 @@ def spread(start: Mapping[Node, int], step: Callable[[Node], Iterable[Node]]) ->
                 found[node] = start[first]
                 reached.extend(step(node))
     return found
+
+
+def backward(asks: Mapping[Node, int]) -> dict[Node, int]:
+    """Return what is asked of values, by those that use them or what may come to lie in their bytes."""
+    handing: dict[int, bool] = {}
+
+    def step(node: Node) -> Iterable[Node]:
+        key = id(node.target)
+        if key not in handing:
+            handing[key] = node.op == "call_function" and hands_on(node.target)
+        return node.all_input_nodes if handing[key] else ()
+
+    start: dict[Node, int] = {}
+    for node in sorted(asks, key=asks.__getitem__):
+        start.update(dict.fromkeys(node.all_input_nodes, asks[node]) if asks[node] else {})
+    return spread(start, step)
 
 
 def graphs(root: Graph) -> Iterator[Graph]:
@@ -70,11 +86,11 @@ class Flow:
     def __init__(self, root: Graph) -> None:
         self.graphs: tuple[Graph, ...] = tuple(graphs(root))
         self.sliced: list[Node] = []  # the placeholders that are given one slice after the other
-        self._calls: set[Node] = set()
+        self.calls: set[Node] = set()
         self._across: dict[Node, list[Node]] = defaultdict(list)
         self._stacked: dict[Node, list[Node]] = defaultdict(list)
         for call in (call for graph in self.graphs for call in higher_order.calls(graph)):
-            self._calls.add(call.node)
+            self.calls.add(call.node)
             for body in call.tests:
                 self._give(call, body)
             for body in call.bodies:
@@ -93,7 +109,7 @@ class Flow:
         """
 
         def step(node: Node) -> Iterator[Node]:
-            users = (user for user in node.users if user.op == "call_function" and user not in self._calls)
+            users = (user for user in node.users if user.op == "call_function" and user not in self.calls)
             yield from (user for user in users if keeps(user, node))
             yield from self._across.get(node, ())
             yield from self._stacked.get(node, ()) if stacked else ()

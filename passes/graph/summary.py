@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import operator
-from collections.abc import Iterator
 from typing import Any, cast
 
 import torch
@@ -20,6 +19,7 @@ from .. import _torch
 from ..memory.region import Region
 from ..ops import higher_order, identities
 from ..ops.declarations import declaration_of
+from ..ops.nested import inside, mapped, nodes
 from ..ops.schema import arguments, is_operator, schema_of, tensors
 from ..ops.views import is_absolute
 from ..ops.wrapper_names import is_wrapper, wraps_operator
@@ -134,7 +134,7 @@ class _Walk:
     def _output(self, node: Any) -> Output | None:
         value = higher_order.value_of(node)
         if value is None:
-            if isinstance(node, Node) and any(True for _ in _leaves(self._values.get(node))):
+            if isinstance(node, Node) and any(True for _ in inside(frozenset, self._values.get(node))):
                 raise _NotUnderstoodError
             return None
         origins = self._origins(node)
@@ -146,7 +146,7 @@ class _Walk:
         if node.op == "placeholder":
             self._placeholders.append(node.meta.get("val"))
             number = len(self._placeholders) - 1
-            self._values[node] = _mapped(node.meta.get("val"), lambda _: frozenset({number}))
+            self._values[node] = _everywhere(node.meta.get("val"), frozenset({number}))
         elif node.op == "get_attr":
             self._attribute(node)
         elif node.op == "call_function":
@@ -206,7 +206,7 @@ class _Walk:
         if not schema.view:
             self._read_all(node)
             viewed = viewed | self._operand_origins(node) | {(node, 0)}
-        return _mapped(node.meta.get("val"), lambda _: viewed)
+        return _everywhere(node.meta.get("val"), viewed)
 
     def _fresh(self, node: Node, returned: list[Origins | None] | None = None) -> Any:
         """Return a storage of its own for each tensor of a result, or what the schema says it is."""
@@ -224,7 +224,7 @@ class _Walk:
                 by_key[key] = frozenset({(node, len(by_key))})
             return by_key[key] | more
 
-        value = _mapped(node.meta.get("val"), one)
+        value = mapped(torch.Tensor, one, node.meta.get("val"))
         if returned and isinstance(value, list) and len(value) == len(returned):
             return [v if r is None else r for v, r in zip(value, returned, strict=True)]
         if returned and returned[0] is not None and not isinstance(value, list):
@@ -249,9 +249,8 @@ class _Walk:
         value = call.node.meta.get("val")
         if not isinstance(value, list | tuple):
             raise _NotUnderstoodError
-        self._values[call.node] = [
-            _mapped(v, lambda _, i=i: self._result(call, i)) for i, v in enumerate(value)
-        ]
+        results = ((v, self._result(call, i)) for i, v in enumerate(value))
+        self._values[call.node] = [_everywhere(v, origins) for v, origins in results]
 
     def _result(self, call: higher_order.Call, result: int) -> Origins:
         found: set[Origin] = {(call.node, result)}
@@ -276,14 +275,14 @@ class _Walk:
     # -- origins and reads ---------------------------------------------------------------------
 
     def _operands(self, node: Node) -> list[Node]:
-        return [n for n in node.all_input_nodes if any(True for _ in _leaves(self._values.get(n)))]
+        return [n for n in node.all_input_nodes if any(True for _ in inside(frozenset, self._values.get(n)))]
 
     def _origins(self, node: Node) -> Origins:
-        return frozenset().union(*_leaves(self._values.get(node)))
+        return frozenset().union(*inside(frozenset, self._values.get(node)))
 
     def _of(self, value: Any) -> Origins:
         found: Origins = frozenset()
-        for node in _nodes(value):
+        for node in nodes(value):
             found |= self._origins(node)
         return found
 
@@ -297,7 +296,7 @@ class _Walk:
             self._read([node.args, node.kwargs])
 
     def _read(self, value: Any) -> None:
-        for node in _nodes(value):
+        for node in nodes(value):
             for origin in self._origins(node):
                 if isinstance(origin, int):
                     self._reads.setdefault(origin, set()).add(self._region(node, origin))
@@ -315,35 +314,6 @@ class _Walk:
         return Region.of(value) if same and not self._is_absolute else None
 
 
-def _nodes(value: Any) -> Iterator[Node]:
-    if isinstance(value, Node):
-        yield value
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _nodes(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _nodes(item)
-    elif isinstance(value, slice):
-        yield from _nodes((value.start, value.stop, value.step))
-
-
-def _mapped(value: Any, one: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        return one(value)
-    if isinstance(value, dict):
-        return {k: _mapped(v, one) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_mapped(v, one) for v in value]
-    return None
-
-
-def _leaves(value: Any) -> Iterator[Origins]:
-    if isinstance(value, frozenset):
-        yield value
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _leaves(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _leaves(item)
+def _everywhere(value: Any, origins: Origins) -> Any:
+    """Return a nested value with the same origins wherever it has a tensor."""
+    return mapped(torch.Tensor, lambda _: origins, value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -14,10 +14,6 @@ _REINPLACE_STEPS = (
     *("canonicalize_view_scatter_ops", "reinplace_inplaceable_ops_core", "decompose_generalized_scatter"),
     *("_generalized_scatter", "_decompose_scatter_functional"),
 )
-
-
-if TYPE_CHECKING:
-    from torch._inductor.custom_graph_pass import CustomGraphPass as CustomGraphPass
 
 
 def lowered_graph(module: Any, fake_mode: Any, given: torch.Tensor) -> Any:

@@ -33,8 +33,8 @@ from ..graph.alias import is_view, viewed
 from ..ops import lists
 from ..ops.computed import has_code, has_code_of
 from ..ops.in_place_form import in_place_form
-from ..ops.schema import has_tensor, is_operator, schema_of, tensors
-from ..reinplacing.facts.candidate import Candidate, Kind
+from ..ops.schema import has_tensor, is_operator, schema_of, tensors, traits_of
+from ..reinplacing.facts.candidate import Candidate
 
 _MANY = 64  # where Inductor unrolls no more than it does by default
 
@@ -148,7 +148,7 @@ def _is_total(node: Node) -> bool:
 
 def is_stored_by_inductor(candidate: Candidate) -> bool:
     """Return whether Inductor's own code stores the result, and not a kernel that it calls."""
-    if candidate.kind in (Kind.SCATTER, Kind.INDEX_PUT):
+    if traits_of(candidate.node.target).is_scatter:
         return True
-    form = in_place_form(candidate.node.target) if candidate.kind is Kind.IN_PLACE else None
+    form = in_place_form(candidate.node.target) if candidate.kind.by_form else None
     return form is not None and _torch.is_lowered(form) and not _torch.is_fallback(form)

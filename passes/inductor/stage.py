@@ -25,6 +25,7 @@ from ..reinplacing.facts.options import Options, Ordering, Policy
 from ..reinplacing.run import parted_lists, reinplace_graph
 from ..report import Report
 from ._torch import call_kernel_of, custom_graph_pass, digest_of_files, inductor_reinplacing
+from .defects import defended, switched_off
 from .mend import kept_copies, wrapper_slices
 from .mend.element_op import element_op
 from .mend.input_offsets import rebase
@@ -42,7 +43,7 @@ _PASSES = pathlib.Path(__file__).parents[1]
 
 
 if TYPE_CHECKING:
-    from ._torch import CustomGraphPass
+    from .._torch import CustomGraphPass
 else:
     CustomGraphPass = custom_graph_pass()
 
@@ -65,6 +66,11 @@ def _fingerprint() -> str:
     """Return a digest of the source of all passes: a changed pass must not hit old cache entries."""
     files = sorted(str(p) for p in _PASSES.rglob("*.py"))
     return digest_of_files(tuple(files))
+
+
+def _state() -> tuple[str, ...]:
+    """Return what a graph that is kept depends on, beside the graph and the pass's arguments."""
+    return (_fingerprint(), *declarations.fingerprint(), *switched_off())
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -123,7 +129,7 @@ class ReinplacePass(CustomGraphPass):
         So Inductor's caches stay on and stay right.
         """
         chosen = (self.name, self.policy, self.order)
-        return ("pytest-reinplace", *chosen, _fingerprint(), *declarations.fingerprint())
+        return ("pytest-reinplace", *chosen, *_state())
 
 
 def _settle_lists(graph: Graph, options: Options) -> None:
@@ -156,6 +162,8 @@ def call_kernels(graph: Graph) -> None:
     By itself it refuses those that it also has a decomposition of (``index_add_``), and in a backward graph
     gives the others contiguous copies: what is written into a copy is lost.
     """
+    if not defended("refused-kernel"):
+        return
     called = {node.target for node in graph.nodes if node.op == "call_function" and is_operator(node.target)}
     for op in called:
         schema = schema_of(op)
@@ -176,7 +184,7 @@ class ProtectPass(CustomGraphPass):
 
     def uuid(self) -> Any:
         """Identify the pass by its source and by what was declared about operators."""
-        return ("pytest-reinplace", self.name, _fingerprint(), *declarations.fingerprint())
+        return ("pytest-reinplace", self.name, *_state())
 
 
 def _mutates_in_regions(graph: Graph) -> bool:
@@ -188,7 +196,8 @@ def _mutates_in_regions(graph: Graph) -> bool:
     wrapper = _torch.hop("auto_functionalized_v2")
     nodes = graph.find_nodes(op="call_function", target=wrapper)
     region = _torch.higher_order_operator()
-    return any(isinstance(op, region) for node in nodes for op in node.args[:1])
+    writes = any(isinstance(op, region) for node in nodes for op in node.args[:1])
+    return writes and defended("region-that-writes")
 
 
 def clone_all(graph: Graph) -> None:
@@ -196,7 +205,7 @@ def clone_all(graph: Graph) -> None:
 
     Without the mark torch 2.11 clones nothing and computes wrong values.
     """
-    for node in graph.nodes:
+    for node in graph.nodes if defended("unmarked-wrapper") else ():
         if node.op != "call_function" or "only_clone_these_tensors" in node.meta:
             continue
         if node.target is _torch.hop("auto_functionalized"):

@@ -12,6 +12,7 @@ from ..reinplacing.facts.candidate import Candidate
 from ..reinplacing.facts.decision import Decision
 from ..reinplacing.facts.refusal import Refusal
 from ..reinplacing.facts.target import Target
+from .defects import defended
 from .lowering import is_stored_by_inductor
 from .refuse.buffers import Buffers
 from .refuse.misordered import hazards
@@ -35,7 +36,7 @@ class InductorTarget(Target):
 
     def runs_form(self, form: Any) -> bool:
         """Return whether an in-place form is lowered to what the functional one computes."""
-        return not schema_of(form).is_mislowered
+        return not (schema_of(form).is_mislowered and defended("chances-as-a-number"))
 
     def refusal(self, decision: Decision, candidate: Candidate) -> Refusal | None:
         """Return why a candidate's write would be lost or would store converted values."""

@@ -14,9 +14,9 @@ from torch.fx import Node
 
 from .. import _torch
 from .declarations import Declaration, contracts, declaration_of
+from .nested import inside
 from .traits import Traits, row_of
 
-LISTS = (list, tuple)  # the union of the two would be made anew each time it is asked for
 _NOTHING_KNOWN = Traits()
 _TRAITS = tuple(field.name for field in dataclasses.fields(Traits))
 
@@ -174,12 +174,5 @@ def has_tensor(value: Any) -> bool:
 
 
 def tensors(value: Any) -> Iterator[torch.Tensor]:
-    """Yield the tensors of a nested value."""
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from tensors(item)
-    elif isinstance(value, LISTS):
-        for item in value:
-            yield from tensors(item)
+    """Return the tensors of a nested value."""
+    return inside(torch.Tensor, value)

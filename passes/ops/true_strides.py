@@ -16,6 +16,7 @@ import torch
 from torch.fx import Node
 from torch.fx.node import map_arg
 
+from ..memory.region import Size, as_size
 from .schema import arguments, is_operator, schema_of, tensors
 
 
@@ -121,4 +122,19 @@ def _is_plain(node: Node) -> bool:
 
 
 def _is_contiguous(tensor: torch.Tensor) -> bool:
-    return _is_static(tensor) and tensor.is_contiguous()
+    return tensor.is_contiguous() if _is_static(tensor) else has_usual_strides(tensor)
+
+
+def has_usual_strides(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor has all strides of a contiguous one, those of dimensions of one, too."""
+    usual: Size = 1
+    for size, stride in zip(reversed(tensor.shape), reversed(tensor.stride()), strict=True):
+        if as_size(stride) != usual:  # to ask torch adds a guard
+            return False
+        usual = usual * as_size(size)
+    return True
+
+
+def has_one(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor has a dimension of one, or one that may be."""
+    return not all(isinstance(n, int) and n > 1 for n in tensor.shape)

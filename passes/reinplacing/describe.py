@@ -12,7 +12,7 @@ from ..ops.source import where
 from ..ops.wrapper import base_views, called
 from ..reason import Reason
 from ..report import Blocker, Outcome, Report
-from .facts.candidate import Candidate, Kind
+from .facts.candidate import Candidate
 from .facts.copies import Snapshot
 from .facts.decision import Decision
 from .facts.place import Storage, Write
@@ -26,7 +26,7 @@ def describe(decision: Decision, inside: Mapping[Node, tuple[Outcome, ...]] | No
     found = [(model.order[node], o) for node, outcomes in (inside or {}).items() for o in outcomes]
     for _, siblings in itertools.groupby(model.candidates, key=lambda c: c.node):
         mine = [(c, o) for c in siblings for o in _outcomes(decision, c, known)]
-        if len(mine) > 1 and mine[0][0].kind is Kind.AUTO_V2:  # by argument, not by base
+        if len(mine) > 1 and mine[0][0].kind.of_bases:  # by argument, not by base
             order = {view.label: i for i, view in enumerate(base_views(mine[0][0].node))}
             mine.sort(key=lambda pair: order.get(pair[1].arg, len(order)))
         found.extend((c.time, o) for c, o in mine)
@@ -52,7 +52,7 @@ def describe(decision: Decision, inside: Mapping[Node, tuple[Outcome, ...]] | No
 
 def _outcomes(decision: Decision, candidate: Candidate, known: _Blockers) -> Iterator[Outcome]:
     refusal = decision.refused.get(candidate.index)
-    if candidate.kind is Kind.COPY and refusal is None:
+    if candidate.kind.is_copy and not candidate.kind.is_clone and refusal is None:
         return  # an artefact of functionalization that is gone: nothing that the user wrote
     if candidate.allocates and refusal is not None:
         return  # an ordinary functional operator: nothing is copied

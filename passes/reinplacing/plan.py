@@ -12,14 +12,12 @@ import dataclasses
 
 from torch.fx import Graph, GraphModule, Node
 
-from ..graph.layouts import known
-from ..graph.summary import Summaries
 from ..ops import higher_order
 from ..report import Outcome, Report
 from .decide.settle import decided
 from .describe import describe
-from .facts.calls import Calls
 from .facts.decision import Decision
+from .facts.model import calls_of
 from .facts.options import Options
 from .rewrite import apply
 
@@ -104,9 +102,7 @@ def alone(graph: Graph, options: Options) -> Plan:
     Raises:
         GraphError: it is no functional graph.
     """
-    summaries = Summaries(lowered=options.target.drops_identities)
-    calls = Calls(summaries, known(graph, lowered=options.target.makes_as_told))
-    return Plan(decided(graph, calls, options), {})
+    return Plan(decided(graph, calls_of(graph, options), options), {})
 
 
 def shared(root: Graph) -> frozenset[GraphModule]:

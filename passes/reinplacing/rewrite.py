@@ -16,26 +16,16 @@ from torch.fx.node import map_arg
 from .. import _torch
 from ..errors import RewriteError
 from ..graph import wellformed
-from ..graph.alias import leaves
 from ..graph.journal import Journal, erase
 from ..memory.region import is_multiple
 from ..ops import views, wrapper
+from ..ops.nested import nodes
 from ..ops.schema import argument, is_operator, schema_of, target_name
 from ..ops.source import where
 from ..ops.wrapper_names import wraps_operator
-from .facts.candidate import Candidate, Kind
 from .facts.copies import Snapshot
 from .facts.decision import Decision
-from .kinds import (
-    call,
-    functional_write,
-    index_put,
-    kernel_launch,
-    out_wrapper,
-    view_scatter,
-    wrapped_v1,
-    wrapped_v2,
-)
+from .kinds import call, kind, out_wrapper
 from .layout import hidden_alias
 from .model import declared
 from .write.rewriter import Rewriter
@@ -76,7 +66,6 @@ class _Walk(Rewriter):
 
     def __init__(self, decision: Decision) -> None:
         super().__init__(decision)
-        self.by_node: dict[Node, list[Candidate]] = self.model.candidates_of
         self.copied: dict[Node, dict[Node, None]] = {}
         for index, _, operand in decision.copied:
             self.copied.setdefault(self.model.candidates[index].node, {})[operand] = None
@@ -84,25 +73,29 @@ class _Walk(Rewriter):
         self.kept: dict[tuple[Node, Node], Node] = {}
         for snapshot in decision.snapshots:
             self.snapshots.setdefault(snapshot.before, []).append(snapshot)
-        self.uses: dict[Node, list[Node]] = {r: leaves(r) for s in decision.snapshots for r in s.readers}
-        self.leaves: list[Node] = [n for o in self.model.graph.find_nodes(op="output") for n in leaves(o)]
+        self.uses: dict[Node, list[Node]] = {
+            r: nodes((r.args, r.kwargs)) for s in decision.snapshots for r in s.readers
+        }
+        self.leaves: list[Node] = [n for o in self.model.graph.find_nodes(op="output") for n in nodes(o.args)]
         self.current: Node | None = None
 
     def run(self) -> list[Node]:
         """Rewrite all nodes; returns those that have no users any more, in graph order."""
-        by_node, erased, stale = self.by_node, self.decision.erased, self.stale
-        aside, v2 = self.model.setting.aside, _torch.hop("auto_functionalized_v2")
+        by_node, erased, stale = self.model.candidates_of, self.decision.erased, self.stale
+        aside = self.model.setting.aside
         for node in list(self.model.graph.nodes):
             self.current = node
             for snapshot in self.snapshots.get(node, ()):
                 self._keep(node, snapshot)
             if node.op == "output":
                 self._returned(node)
-            elif node.target is v2 and out_wrapper.makes_outs(node):
-                out_wrapper.rewrite(self, node, by_node.get(node, []))
             elif node in by_node:
-                self._candidates(node, by_node[node])
+                for operand in self.copied.get(node, ()):
+                    self._copy_operand(node, operand)
+                kind.rewrite(self, node, by_node[node])
                 self._revalue(node)
+            elif out_wrapper.sees_to(node):  # also where it has nothing to write into
+                out_wrapper.rewrite(self, node, [])
             elif node in erased:
                 self.replace(node, node.args[0])
             elif node in aside:
@@ -172,27 +165,6 @@ class _Walk(Rewriter):
                 return copy if next(written) is snapshot.operand else now
 
             reader.args, reader.kwargs = map_arg((reader.args, reader.kwargs), swap)
-
-    def _candidates(self, node: Node, candidates: list[Candidate]) -> None:
-        for operand in self.copied.get(node, ()):
-            self._copy_operand(node, operand)
-        kind = candidates[0].kind
-        if kind is Kind.AUTO_V1:
-            wrapped_v1.rewrite(self, node, candidates)
-        elif kind is Kind.AUTO_V2:
-            wrapped_v2.rewrite(self, node, candidates)
-        elif kind is Kind.TRITON:
-            kernel_launch.rewrite(self, node, candidates)
-        elif kind is Kind.IN_PLACE:
-            functional_write.rewrite(self, node, candidates)
-        elif kind is Kind.CALL:
-            call.carry_out(self.model.calls, candidates, self.operand, self.replace)
-        elif kind is Kind.SCATTER:
-            view_scatter.rewrite(self, node, candidates[0])
-        elif kind is Kind.INDEX_PUT:
-            index_put.rewrite(self, node, candidates[0])
-        elif self.is_in_place(candidates[0]):  # a clone, or a functional copy of its source
-            self.replace(node, node.args[1 if kind is Kind.COPY else 0])
 
     def _copy_operand(self, node: Node, operand: Node) -> None:
         """Let a call read a copy of one operand, at every place where it only reads it."""

@@ -12,7 +12,7 @@ from ..graph import wellformed
 from ..graph.collector import paused
 from ..report import Report
 from . import plan, tied_plan
-from .facts.candidate import Candidate, Kind
+from .facts.candidate import Candidate
 from .facts.decision import Decision
 from .facts.options import DEFAULT, Options, Ordering, Policy
 from .layout.true_values import with_true_values
@@ -106,10 +106,8 @@ def parted_lists(graph: Graph, options: Options = DEFAULT) -> list[Node]:
 
 
 def _is_parted(decision: Decision, candidates: Sequence[Candidate]) -> bool:
-    if (
-        not isinstance(candidates[0].node.meta["val"], list | tuple)
-        or candidates[0].kind is not Kind.IN_PLACE
-    ):
+    first = candidates[0]
+    if not first.kind.by_form or not isinstance(first.node.meta["val"], list | tuple):
         return False
     accepted = sum(map(decision.accepted, candidates))
     return 0 < accepted < len(candidates)

@@ -22,11 +22,12 @@ from torch.fx import Graph, GraphModule, Node
 
 from .. import _torch
 from ..errors import GraphError
-from ..graph.layouts import known
+from ..graph.find_layouts import known
 from ..graph.summary import Summaries
 from ..memory.geometry import Geometry
 from ..memory.region import Region
 from ..ops import higher_order
+from ..reason import Reason
 from .decide.settle import decided
 from .facts.calls import Calls, Tie
 from .facts.decision import Decision
@@ -198,18 +199,23 @@ def _pairs(call: higher_order.Call, plans: list[Plan]) -> list[Pair]:
 
 
 def _comes_from(decision: Decision, result: int) -> int | None:
-    """Return the placeholder that a result is a new version of, at the same place."""
+    """Return the placeholder that a result is a new version of, laid out alike.
+
+    Where the functional result has to begin elsewhere: with the tie it is the placeholder that is returned.
+    """
     model = decision.model
     returned = (higher_order.outputs(model.graph) or [])[result]
     place = model.place(returned)
     if place is None:
         return None
     storage = place.storage
-    while storage in model.made_by and model.made_by[storage].obstacle is None:
+    while storage in model.made_by and model.made_by[storage].obstacle in (None, Reason.LAYOUT):
         storage = model.made_by[storage].operand.storage
     placeholders: list[Any] = model.graph.find_nodes(op="placeholder")
     owner = model.place(storage.node)
-    if storage.node not in placeholders or owner is None or not model.same_value(place, owner):
+    if storage.node not in placeholders or owner is None or not reads_alike(place.value, owner.value):
+        return None
+    if not model.geometry.same_layout(place.region, owner.region):
         return None
     return placeholders.index(storage.node)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from pytest_reinplace.corpus import quant_ops
+from pytest_reinplace.corpus.serving import quant_ops
 
 DTYPES = [torch.int8, torch.float8_e4m3fn]
 STEP = {torch.int8: 1 / 127, torch.float8_e4m3fn: 1 / 8}  # of the largest value, or of the value itself

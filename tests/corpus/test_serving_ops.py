@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from pytest_reinplace.corpus import serving_ops
+from pytest_reinplace.corpus.serving import serving_ops
 
 HEADS, KV_HEADS, SIZE, BLOCK = 4, 2, 8, 4
 

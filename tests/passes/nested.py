@@ -11,7 +11,7 @@ from torch._higher_order_ops.while_loop import while_loop
 from torch.fx import Graph, GraphModule
 
 from pytest_reinplace.passes import Report, analyze, reinplace
-from pytest_reinplace.passes.graph.layouts import known
+from pytest_reinplace.passes.graph.find_layouts import known
 from pytest_reinplace.passes.verify import assert_equivalent
 
 from .trace import functional

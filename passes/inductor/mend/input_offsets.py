@@ -1,8 +1,8 @@
 """Offsets of ``as_strided`` into inputs, counted from where Inductor counts them.
 
 An offset names an element of the storage. An input that does not begin where its storage does Inductor gets
-by a pointer to its first element, and counts from there (torch 2.11; not 2.13): what is meant is as many
-elements before as the input has before it. Where the running torch counts from is tried out once.
+by a pointer to its first element, and may count from there: what is meant is as many elements before as the
+input has before it. Where the running torch counts from is tried out once.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from ...memory.region import Size, as_size
 from ...ops.schema import argument
 from ...ops.wrapper import number
 from .._torch import lowered_graph
+from ..defects import defended
 
 aten: Any = torch.ops.aten
 log: logging.Logger = logging.getLogger(__name__)
@@ -34,7 +35,7 @@ def rebase(graph: Graph) -> int:
     strided = graph.find_nodes(op="call_function", target=aten.as_strided.default) if begins else []
     base_of = bases(graph) if strided else {}
     found = [(node, base) for node in strided if (base := base_of[node]) in begins]
-    if not found or not counts_from_inputs():
+    if not found or not counts_from_inputs() or not defended("offsets-from-input"):
         return 0
     count = 0
     for node, base in found:

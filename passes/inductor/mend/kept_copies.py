@@ -26,6 +26,7 @@ from ...graph.alias import viewed
 from ...memory.geometry import Geometry
 from ...memory.region import Region
 from ...ops.schema import is_operator, schema_of, target_name
+from ..defects import defended
 
 aten: Any = torch.ops.aten
 prims: Any = torch.ops.prims
@@ -34,11 +35,14 @@ prims: Any = torch.ops.prims
 def protect(graph: Graph) -> None:
     """Hide the copies that matter and order the epilogues; the graph computes the same as before."""
     geometry = Geometry(_shape_env(graph))
-    for node in list(graph.nodes):
-        if node.op == "call_function" and node.target is aten.clone.default and _is_pure(geometry, node):
+    is_kept_apart = defended("merged-outputs")
+    for node in graph.find_nodes(op="call_function", target=aten.clone.default):
+        if is_kept_apart and _is_pure(geometry, node):
             _hide(graph, node)
-    _order_epilogues(graph, geometry)
-    _protect_outputs(graph)
+    if defended("late-epilogue"):
+        _order_epilogues(graph, geometry)
+    if is_kept_apart:
+        _protect_outputs(graph)
 
 
 def reveal(graph: Graph) -> None:

@@ -1,9 +1,8 @@
 """Values that Inductor may compute in one kernel, where elements of lists are among them.
 
 On GPUs Inductor computes a list in one kernel, each element in blocks of its own. It fuses a producer or a
-consumer with one element, and two lists of equal length element by element (torch 2.11 to 2.13,
-``ForeachKernelSchedulerNode``). All that may so come together, if only by what it shares, is one group here:
-more than Inductor fuses, never less.
+consumer with one element, and two lists of equal length element by element. All that may so come together, if
+only by what it shares, is one group here: more than Inductor fuses, never less.
 """
 
 from __future__ import annotations
@@ -68,9 +67,8 @@ class KernelGroups:
         graph: a functional graph.
 
     Attributes:
-        computed: what Inductor computes, in order: elements of lists and what is none.
-        element: those of them that are computed in blocks of a kernel for a list.
-        inputs: what each reads, as it is read, without views that go before.
+        element: the elements of lists that are computed in blocks of a kernel.
+        inputs: what Inductor computes, in order, with what each reads, without views that go before.
         writes: what each writes, or may write if it is written in place.
         roots: what every node is a view of.
     """
@@ -87,11 +85,6 @@ class KernelGroups:
                 self._add_list(node)
             elif is_in_a_kernel(node):
                 self._add(node, list(_read(node)))
-
-    @property
-    def computed(self) -> Iterator[Node]:
-        """What Inductor computes, in order."""
-        return iter(self.inputs)
 
     def of(self, node: Node) -> Node:
         """Return the group that a value is in, as one of its nodes."""

@@ -2,7 +2,7 @@
 
 The blocks of a kernel for a list run in any order, so no element may read what is written for another one.
 Inductor takes the elements for independent, which they are when it makes the kernel, and fuses with it what
-belongs to one of them, without a look at the others (torch 2.11 to 2.13, ``ForeachKernelSchedulerNode``):
+belongs to one of them, without a look at the others (``ForeachKernelSchedulerNode``):
 
 * a producer whose results two elements read is fused with one of the two;
 * a consumer that overwrites what another element reads is fused with the element that it stores;
@@ -12,8 +12,8 @@ So ``_foreach_add_([a, b], c); _foreach_add_([b, a], [a * 2, b * 2])`` is wrong 
 too. An optimizer's step, in which the elements of a parameter meet only each other and what no element
 writes, stays as it is.
 
-A list of one element gains nothing by such a kernel, and some Inductor cannot compile (torch 2.11 to 2.13, a
-``ForeachKernelSchedulerNode`` where the body of a loop is looked for): it is taken apart, too.
+A list of one element gains nothing by such a kernel, and some Inductor cannot compile: it is taken apart,
+too.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from torch.fx import Graph, Node
 from ...graph.emit import Emitter
 from ...memory.geometry import Geometry
 from ...memory.region import Region
+from ..defects import defended
 from .element_op import element_op, emit_element
 from .kernel_groups import KernelGroups, is_kernel
 
@@ -62,8 +63,11 @@ def racing(graph: Graph) -> list[Node]:
     if not lists:
         return []
     groups = KernelGroups(graph)
-    found = dict.fromkeys(node for node in lists if len(node.meta["val"]) == 1)
-    found.update(_Races(groups).found)
+    found = dict[Node, None]()
+    if defended("list-of-one"):
+        found.update(dict.fromkeys(node for node in lists if len(node.meta["val"]) == 1))
+    if defended("racing-list"):
+        found.update(_Races(groups).found)
     return [node for node in lists if node in found]
 
 

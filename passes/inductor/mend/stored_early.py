@@ -2,10 +2,10 @@
 
 Inductor computes an elementwise value where it is used. Before a kernel of its own (a ``FallbackKernel``)
 writes a buffer, it puts the values that read this buffer into memory, but it has given the kernel its place
-in the program by then: their computation comes after the write and sees the new bytes. (torch 2.11 to 2.13;
-``y = x + 1; op_(x); z.copy_(y)`` is wrong without any pass of ours.) So we ask for each such value to be in
-memory where it is made, by a copy into fresh memory. Inductor makes no copy of it: it computes the value
-right there, which it would have to do all the same.
+in the program by then: their computation comes after the write and sees the new bytes. (``y = x + 1; op_(x);
+z.copy_(y)`` is wrong without any pass of ours.) So we ask for each such value to be in memory where it is
+made, by a copy into fresh memory. Inductor makes no copy of it: it computes the value right there, which it
+would have to do all the same.
 
 So it is with a value that a kernel writes through several of its arguments: Inductor would compute it for
 each of them, into memory of its own.
@@ -30,6 +30,7 @@ from ...graph.emit import Emitter
 from ...ops import lists
 from ...ops.computed import has_code
 from ...ops.schema import argument, is_operator, schema_of
+from ..defects import defended
 from ..lowering import call_of, is_put_off
 
 aten: Any = torch.ops.aten
@@ -39,11 +40,12 @@ def realize(graph: Graph) -> int:
     """Put values into memory that a later kernel would spoil; returns how many."""
     roots = bases(graph)
     writes = _writes(graph, roots)
-    inlined = _inlined(graph, roots)
+    inlined = _inlined(graph, roots) if defended("spoiled-by-a-scatter") else {}
     if not writes and not inlined:
         return 0
-    found = _Late(graph, roots, writes, inlined)
     several = {root for root, kernels in writes.items() if len(set(kernels)) < len(kernels)}
+    several = several if defended("written-twice") else set()
+    found = _Late(graph, roots, writes if defended("spoiled-by-a-kernel") else {}, inlined)
     late = [n for n in graph.nodes if found.includes(n) or (n in several and is_put_off(n, {}))]
     emitter = Emitter(graph, _torch.fake_mode_of([node.meta["val"] for node in late[:1]]))
     for node in late:

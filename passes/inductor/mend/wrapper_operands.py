@@ -1,14 +1,10 @@
 """Operands of wrappers that stay wrappers, which Inductor would copy from, or use at, the wrong offset.
 
 What a wrapper clones Inductor clones by its offset into the whole storage, and finds it in the copy by the
-same offset. It does not know that offset where
-
-* the operand is a view of another dtype, which is a buffer of its own: torch 2.15 refuses to compile it,
-  older ones read beyond the buffer;
-* the offset is symbolic: the operand is taken to begin at 0 (torch 2.11 to 2.13);
-* the operand is part of an input that begins inside its storage: torch 2.11 counts from where the input does;
-* the operand is a part of what is computed, or laid out otherwise than row by row: Inductor may compute the
-  part alone, or in other strides, and reads beyond it (torch 2.11 to 2.13).
+same offset. It does not know that offset where the operand is a view of another dtype, which is a buffer of
+its own; where it begins at a symbol; where it is part of an input that begins inside its storage; and where
+it is a part of what is computed, or laid out otherwise than row by row: Inductor may compute the part alone,
+or in other strides. (Four rows of ``inductor/defects.py``.)
 
 Such an operand is copied here, by its strides, and the wrapper is given the copy, unless an offset into the
 storage of a result says where something lies: a copy of ours begins where its elements do.
@@ -30,6 +26,7 @@ from ...ops.schema import is_operator, schema_of
 from ...ops.views import is_absolute
 from ...ops.wrapper import BaseView, base_views
 from ...reinplacing.kinds.kernel_launch import launch
+from ..defects import defended
 from .input_offsets import counted_from, counts_from_inputs
 
 _V1, _V2, _TRITON = "auto_functionalized", "auto_functionalized_v2", "triton_kernel_wrapper_functional"
@@ -136,12 +133,14 @@ def _is_lost(operand: Any) -> bool:
     begin, base = begin_of(operand), base_of(operand)
     if base.op not in ("placeholder", "get_attr"):
         is_known = Region.of(val).static and val.is_contiguous()  # of symbols that would be a guard
-        return begin != 0 or not is_known
+        return (begin != 0 or not is_known) and defended("clone-of-a-part")
     if begin == 0:
         return False
-    if not isinstance(begin, int) or _is_dtype_view(operand):
-        return True
-    return begin_of(base) != 0 and counts_from_inputs()
+    if not isinstance(begin, int):
+        return defended("clone-at-a-symbol")
+    if _is_dtype_view(operand):
+        return defended("clone-of-a-dtype-view")
+    return begin_of(base) != 0 and counts_from_inputs() and defended("clone-of-an-input")
 
 
 def _is_dtype_view(node: Node) -> bool:

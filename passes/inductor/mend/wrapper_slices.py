@@ -21,13 +21,15 @@ from torch.fx.node import map_arg
 from ... import _torch
 from ...memory.region import as_size
 from ...ops.schema import is_operator, schema_of
+from ..defects import defended
 
 aten: Any = torch.ops.aten
 
 
 def mend(graph: Graph) -> int:
     """Mend a graph in place; returns how many places were mended."""
-    return _mend_slices(graph) + _mend_offsets(graph)
+    slices = _mend_slices(graph) if defended("slices-from-storage") else 0
+    return slices + (_mend_offsets(graph) if defended("offset-of-a-view") else 0)
 
 
 def _mend_offsets(graph: Graph) -> int:

@@ -1,9 +1,9 @@
 """Writes that Inductor would fuse with reads of the same bytes, in an order that is wrong.
 
 Inductor fuses a computed value with the write that stores it. From the second write into a buffer on, its
-scheduler no longer sees that the value was read from other elements of that buffer (torch 2.11 to 2.13: the
-read was renamed to the first write, and weak dependencies are compared by the old name), so elements are read
-after they were overwritten. Such a buffer is left functional: then its only write is the final ``copy_``.
+scheduler no longer sees that the value was read from other elements of that buffer (the read was renamed to
+the first write, and weak dependencies are compared by the old name), so elements are read after they were
+overwritten. Such a buffer is left functional: then its only write is the final ``copy_``.
 What else reads it and may be fused with the write is looked for in ``overtaken.py``.
 
 What a kernel of its own is given is in memory before it writes, and so is what is computed from the old bytes
@@ -26,6 +26,7 @@ from ...ops.schema import argument, schema_of
 from ...reinplacing.facts.decision import Decision
 from ...reinplacing.facts.model import Model
 from ...reinplacing.facts.place import Place, Storage
+from ..defects import defended
 from ..lowering import may_be_fused
 from .buffers import Buffer, Buffers
 from .overtaken import overtaken
@@ -36,7 +37,9 @@ def hazards(decision: Decision, buffers: Buffers) -> dict[Buffer, Node]:
     """Return the buffers whose writes Inductor would misorder, each with the write that shows it."""
     stored = {c.node for c in decision.edge.values() if c.writes}
     mutated = mutations(decision, buffers)
-    found: dict[Buffer, Node] = overtaken(decision, mutated)
+    found: dict[Buffer, Node] = overtaken(decision, mutated) if defended("overtaken-reader") else {}
+    if not defended("misordered-store"):
+        return found
     for buffer, written in mutated.items():
         root = buffer.root
         first = int(is_born_by_a_write(decision, root))

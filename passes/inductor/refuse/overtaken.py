@@ -2,8 +2,8 @@
 
 Before Inductor fuses a reader of a buffer with a later store into it, it sees whether both touch the same
 element at a time. It looks for the reader's reads by the buffer's first name, and from the second write into
-a buffer on they have another one (torch 2.11 and 2.13, ``fusable_weak_dep``): it finds none, and takes the
-two for independent. So in
+a buffer on they have another one (``fusable_weak_dep``): it finds none, and takes the two for independent.
+So in
 
     kernel_(x)
     z = x[0:4] + w

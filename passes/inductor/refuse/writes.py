@@ -14,11 +14,12 @@ from ...memory.region import Region
 from ...ops import lists
 from ...ops.computed import MASKS, has_code
 from ...ops.in_place_form import in_place_form
-from ...ops.schema import argument, is_operator, schema_of
-from ...reinplacing.facts.candidate import Candidate, Kind
+from ...ops.schema import argument, is_operator, schema_of, traits_of
+from ...reinplacing.facts.candidate import Candidate
 from ...reinplacing.facts.decision import Decision
 from ...reinplacing.facts.place import Storage
 from ...reinplacing.kinds import view_scatter
+from ..defects import defended
 from ..lowering import is_computed, is_constant, is_stored_by_inductor
 from .buffers import Buffer, Buffers
 
@@ -66,20 +67,19 @@ def mutations(decision: Decision, buffers: Buffers) -> dict[Buffer, list[Mutatio
 
 
 def _mutation(decision: Decision, candidate: Candidate) -> Mutation:
-    is_ready = candidate.kind in (Kind.AUTO_V1, Kind.AUTO_V2, Kind.TRITON)
     # What a kernel wrote in copies of parts is put back by a store.
     is_lowered = is_stored_by_inductor(candidate) or candidate.index in decision.staged
     is_direct = is_lowered and not _is_indirect(candidate)
     what = candidate.time, candidate.node, candidate.writes
-    return Mutation(*what, is_lowered, is_direct, is_ready, tuple(_sources(candidate)))
+    return Mutation(*what, is_lowered, is_direct, candidate.kind.by_kernel, tuple(_sources(candidate)))
 
 
 def _is_indirect(candidate: Candidate) -> bool:
     """Return whether where a candidate stores is read from an index while the program runs."""
-    if candidate.kind is Kind.INDEX_PUT:
+    if traits_of(candidate.node.target).is_index_put:
         indices: Any = argument(candidate.node, "indices")
         return any(_is_read(index) for index in indices if index is not None)
-    form = in_place_form(candidate.node.target) if candidate.kind is Kind.IN_PLACE else None
+    form = in_place_form(candidate.node.target) if candidate.kind.by_form else None
     return form is not None and schema_of(form).name.startswith("aten::scatter")
 
 
@@ -103,13 +103,13 @@ def _is_read(index: Node) -> bool:
 def _sources(candidate: Candidate) -> Iterator[tuple[Node, bool]]:
     """Yield what a candidate's node stores or computes it from; all elements of a list are one kernel."""
     node, slot = candidate.node, candidate.slot
-    if candidate.kind is Kind.IN_PLACE and lists.is_list(node) and isinstance(slot, int):
+    if lists.is_list(node) and isinstance(slot, int):
         own = set(lists.parts(node, slot))
         yield from ((n, True) for n in own)
         others = {n for i in range(len(node.meta["val"])) if i != slot for n in lists.parts(node, i)}
         yield from ((n, False) for n in others)
     else:
-        yield from ((n, candidate.kind is Kind.SCATTER) for n in node.all_input_nodes)
+        yield from ((n, candidate.kind.stores_source) for n in node.all_input_nodes)
 
 
 def is_born_by_a_write(decision: Decision, root: Storage) -> bool:
@@ -138,15 +138,15 @@ def lost_by_exchange(decision: Decision, candidate: Candidate) -> Node | None:
     it makes another one and exchanges the two. What it stored before goes into the new one then, and what was
     given a view before is given one of the new. Functional they are the same, without the exchange.
     """
-    if not _is_exchanged(candidate):
+    if not _is_exchanged(candidate) or not defended("exchanged-buffer"):
         return None
     root = decision.root(candidate.operand.storage)
     if root.is_input:
         return None
-    if candidate.kind is Kind.IN_PLACE:
+    if not traits_of(candidate.node.target).is_index_put:
         return root.node
     for earlier in decision.path(candidate.operand.storage):
-        if earlier.kind is not Kind.CLONE:
+        if not earlier.kind.is_clone:
             return earlier.node
     if is_born_by_a_write(decision, root):
         return root.node
@@ -162,9 +162,9 @@ def _takes_whole(decision: Decision, node: Node, root: Storage) -> bool:
 
 
 def _is_exchanged(candidate: Candidate) -> bool:
-    if candidate.kind is Kind.INDEX_PUT:
+    if traits_of(candidate.node.target).is_index_put:
         indices: Any = argument(candidate.node, "indices")
         return any(index is not None and index.meta["val"].dtype in MASKS for index in indices)
-    if candidate.kind is not Kind.IN_PLACE:
+    if not candidate.kind.by_form:
         return False
     return lists.is_list(candidate.node) or schema_of(candidate.node.target).name == "aten::fill"

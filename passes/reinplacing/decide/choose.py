@@ -12,7 +12,6 @@ import dataclasses
 from torch.fx import Node
 
 from ...reason import Reason
-from ..facts.candidate import Kind
 from ..facts.decision import Decision
 from ..facts.model import Model
 from ..facts.place import Storage
@@ -172,6 +171,6 @@ def _explained(decision: Decision, banned: dict[int, Refusal]) -> Decision:
             for i, refusal in decide(decision.model, others).refused.items()
             if i not in decision.refused and index in refusal.culprits
         )
-        is_copy = candidates[index].kind in (Kind.CLONE, Kind.COPY)
+        is_copy = candidates[index].kind.is_copy
         decision.refused[index] = Refusal(Reason.OVERWRITTEN if is_copy else Reason.CHEAPER, freed)
     return decision

@@ -22,12 +22,12 @@ from ...memory.geometry import Geometry
 from ...memory.region import Region
 from ...ops.views import is_absolute
 from ...reason import Reason
-from ..facts.candidate import Candidate, Kind
+from ..facts.candidate import Candidate
 from ..facts.decision import Decision
 from ..facts.place import Place, Read, Storage, Write
 from ..facts.refusal import Refusal
 from . import part_copy
-from .no_change import STORING, is_moved, is_put_back, is_put_over, is_unchanged
+from .no_change import is_moved, is_put_back, is_put_over, is_unchanged
 from .old_value import snapshots
 from .own_element import is_own_element
 
@@ -40,8 +40,7 @@ def judge(decision: Decision, candidate: Candidate) -> Refusal | None:
     """Return why a candidate must be cloned, ``None`` when it may be written in place."""
     operand, result = candidate.operand.storage, candidate.result
     if candidate.index in decision.early:
-        is_copy = candidate.kind is Kind.CLONE
-        reason = Reason.OVERWRITTEN if is_copy else Reason.CHEAPER
+        reason = Reason.OVERWRITTEN if candidate.kind.is_copy else Reason.CHEAPER
         return Refusal(reason, (decision.early[candidate.index],))
     if candidate.obstacle is not None:
         return Refusal(candidate.obstacle)
@@ -53,7 +52,7 @@ def judge(decision: Decision, candidate: Candidate) -> Refusal | None:
         return refusal
     if not decision.is_laid_out(operand):
         return Refusal(Reason.LAYOUT)
-    if candidate.kind is Kind.SCATTER and is_moved(decision, candidate):
+    if candidate.kind.stores_source and is_moved(decision, candidate):
         decision.moved.add(candidate.index)
         return _clobbered(decision, candidate)
     made, assumed = len(decision.snapshots), len(decision.assumed)
@@ -135,9 +134,7 @@ def _hits(decision: Decision, candidate: Candidate, read: Read, written: Region)
         part = clipped(geometry, written, read.place.region)
         if part != written and _is_beside(decision, read, part) and not _shares_copy(candidate, read):
             return False
-    if candidate.kind in STORING and is_put_back(decision, candidate, read, written):
-        return False
-    if candidate.kind is Kind.INDEX_PUT and is_put_over(decision, candidate, read):
+    if is_put_back(decision, candidate, read, written) or is_put_over(decision, candidate, read):
         return False
     # A real write into the class that is read, before it is read, makes the old bytes irrelevant:
     # what the reader expects is then the written value, which its own reads protect.
@@ -294,13 +291,13 @@ def _same_node(decision: Decision, candidate: Candidate) -> Refusal | None:
 
 def _is_refused(decision: Decision, candidate: Candidate, place: Place) -> bool:
     """Return whether torch refuses an operand beside itself, of which it says so even without elements."""
-    is_same = candidate.kind in (Kind.IN_PLACE, Kind.INDEX_PUT) and place.region == candidate.operand.region
+    is_same = candidate.kind.by_form and place.region == candidate.operand.region
     return is_same and decision.model.geometry.axes(place.region).empty
 
 
 def _used(candidate: Candidate) -> tuple[Region, ...]:
     """Return what a call looks at of a candidate: a subgraph may read all that it is given."""
-    return (candidate.operand.region,) if candidate.kind is Kind.CALL else candidate.writes
+    return (candidate.operand.region,) if candidate.kind.looks_at_all else candidate.writes
 
 
 def _user_in_place(decision: Decision, candidate: Candidate) -> Candidate | None:
@@ -335,7 +332,7 @@ def _make_room(
 ) -> bool:
     """Copy the overlapping operands, or the parts that are written, where that is less than the candidate."""
     model = decision.model
-    if candidate.kind is Kind.CALL and any(place != model.place(node) for _, node, place in hits):
+    if candidate.kind.looks_at_all and any(place != model.place(node) for _, node, place in hits):
         return False  # a subgraph looks beside an operand, where a copy has nothing
     shared = decision.kept_for(candidate)
     nodes = {node: 0 if node in shared else model.nbytes(place.region) for _, node, place in hits}
@@ -361,7 +358,7 @@ def _is_scattered(decision: Decision, candidate: Candidate) -> bool:
     model = decision.model
     made = (c for r in model.reads[candidate.result] for c in model.candidates_of.get(r.node, ()))
     return any(
-        c.kind is Kind.SCATTER
+        c.kind.stores_source
         and c.others[0][2].storage is candidate.result
         and (
             not model.geometry.contains(c.writes[0], c.operand.region)

@@ -51,7 +51,7 @@ class Escapes:
                 if storage is kept:
                     continue
                 # Of what has no elements a copy costs nothing, and nobody can tell it from the same bytes.
-                empty = dict.fromkeys(filter(self._is_empty, classes[storage]), 0)
+                empty = {n: 0 for n, place in classes[storage].items() if self._is_empty(n, place)}
                 leaves = {n: place for n, place in classes[storage].items() if n not in empty}
                 edge = self._cut(way, cheapest, storage)
                 node = self._cheaper_clone(leaves, edge)
@@ -66,9 +66,13 @@ class Escapes:
             refusals.update({index: Refusal(Reason.ESCAPES, (output,)) for index in cuts})
         return clones, refusals
 
-    def _is_empty(self, node: Node) -> bool:
-        place = self._decision.model.place(node)
-        return place is not None and self._decision.model.geometry.axes(place.region).empty
+    def _is_empty(self, node: Node, place: Place) -> bool:
+        return self._decision.model.geometry.axes(place.region).empty and not self._is_pinned(node, place)
+
+    def _is_pinned(self, node: Node, place: Place) -> bool:
+        """Return whether another graph goes by where an output begins, and a copy would begin elsewhere."""
+        model = self._decision.model
+        return model.calls.inner and not model.layouts.may_copy(node, place.value)
 
     def _size(self, leaves: dict[Node, Place]) -> int:
         return max(self._decision.model.nbytes(place.region) for place in leaves.values())
@@ -118,6 +122,8 @@ class Escapes:
         if len(leaves) != 1:
             return None
         node, place = next(iter(leaves.items()))
+        if self._is_pinned(node, place):
+            return None
         price = edge.nbytes + self._written_back().get(edge.index, 0)
         return node if self._decision.model.nbytes(place.region.once) < price else None
 

@@ -8,14 +8,13 @@ import torch
 from torch.fx import Node
 
 from ...memory.region import Region
-from ...ops.schema import argument, schema_of
-from ..facts.candidate import Candidate, Kind
+from ...ops.schema import argument, schema_of, traits_of
+from ..facts.candidate import Candidate
 from ..facts.decision import Decision
 from ..facts.place import Place, Read, Storage, reads_alike
 from ..kinds import view_scatter
 from ..kinds.origin import is_held, without_units
 
-STORING = (Kind.SCATTER, Kind.INDEX_PUT, Kind.IN_PLACE)  # what may put bytes back; to hash an enum is slow
 _MANY = 128  # candidates that may have written into a buffer before one
 _FEW = 32  # elements, or candidates, that are looked at one by one
 
@@ -67,7 +66,7 @@ def _is_repeated(decision: Decision, candidate: Candidate, source: Place) -> boo
     """Return whether what a scatter would write lies there since a scatter of the same source."""
     model = decision.model
     first = model.made_by.get(candidate.operand.storage)
-    if first is None or first.kind is not Kind.SCATTER or first.obstacle is not None:
+    if first is None or not first.kind.stores_source or first.obstacle is not None:
         return False  # with an obstacle, the two have no coordinates to compare
     if not first.others:
         return False  # its source is no value that the model knows
@@ -110,7 +109,7 @@ def is_put_back(decision: Decision, candidate: Candidate, read: Read, written: R
     They may be there because another scatter stored them, or because they were copied from there. A source
     may be a view of the same buffer; elements that come to lie where they lay do not change.
     """
-    if candidate.kind is not Kind.SCATTER:
+    if not candidate.kind.stores_source:
         return _puts_own_slot(decision, candidate, read)
     if len(candidate.others) != 1:
         return False
@@ -140,7 +139,9 @@ def _puts_own_slot(decision: Decision, candidate: Candidate, read: Read) -> bool
     is, the slot itself does not change.
     """
     node, root = candidate.node, decision.root(candidate.operand.storage)
-    name = schema_of(node.target).stores
+    name = traits_of(node.target).stores
+    if name is None:
+        return False
     own = ((n, p) for given, n, p in candidate.others if given == name and decision.root(p.storage) is root)
     source = next(own, None)
     if source is None or argument(node, "accumulate") or argument(node, "reduce"):
@@ -160,8 +161,10 @@ def is_put_over(decision: Decision, candidate: Candidate, read: Read) -> bool:
     Which elements these are nobody knows, but both name them by the same indices.
     """
     model = decision.model
+    if not traits_of(candidate.node.target).is_index_put or not traits_of(read.node.target).is_index_put:
+        return False
     other = next(iter(model.candidates_of.get(read.node, ())), None)
-    if other is None or other.kind is not Kind.INDEX_PUT or other.index > candidate.index + _FEW:
+    if other is None or other.index > candidate.index + _FEW:
         return False
     if argument(other.node, "accumulate"):
         return False
@@ -218,7 +221,7 @@ def is_unchanged(decision: Decision, value: Storage, seen: Place) -> bool:
             return False  # the value has no coordinates to compare in
         kept = [p for _, _, p in candidate.others if p.storage is seen.storage]
         for written in candidate.writes:
-            put_back = candidate.kind is Kind.SCATTER and any(
+            put_back = candidate.kind.stores_source and any(
                 reads_alike(p.value, candidate.operand.value) and model.geometry.same(p.region, written)
                 for p in kept
             )

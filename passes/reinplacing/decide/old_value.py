@@ -11,18 +11,15 @@ from typing import Any
 
 from torch.fx import Node
 
-from ...graph.alias import leaves
-from ...memory.region import as_size
+from ...ops import higher_order
+from ...ops.nested import nodes
 from ...ops.schema import argument, is_operator, schema_of
 from ...ops.views import is_absolute
 from ...ops.wrapper import base_views
-from ..facts.candidate import Candidate, Kind
+from ..facts.candidate import Candidate
 from ..facts.copies import Snapshot
 from ..facts.decision import Decision
 from ..facts.place import Place, Read
-from .beginnings import pins
-
-_EARLY = (Kind.CLONE, Kind.SCATTER, Kind.INDEX_PUT, Kind.AUTO_V1, Kind.AUTO_V2)
 
 
 def snapshots(
@@ -76,8 +73,10 @@ def _operands(decision: Decision, at: Node, read: Read) -> list[Node]:
         return []  # a view that is made later
     if is_absolute(read.node) and not _located(read.node).isdisjoint(found):
         return []  # it names bytes by offsets, and a copy begins elsewhere
-    if as_size(read.place.value.storage_offset()) != 0 and pins(model, read.node):
-        return []  # its results may begin where its operand does, and a copy begins at offset 0
+    if higher_order.call_of(read.node) and not all(
+        model.layouts.may_copy(n, read.place.value) for n in found
+    ):
+        return []  # its results may begin where its operand does
     return found
 
 
@@ -93,17 +92,17 @@ def _early(decision: Decision, candidate: Candidate, read: Read) -> Snapshot | N
     """Return the clone that a reader would write into, made early; ``None`` where it cannot be."""
     model, node = decision.model, read.node
     mine = [c for c in model.candidates_of.get(node, ()) if _is_same(c.operand, read.place)]
-    if len(mine) != 1 or mine[0].kind not in _EARLY or mine[0].obstacle is not None or read.in_flight:
+    if len(mine) != 1 or not mine[0].kind.clones_early or mine[0].obstacle is not None or read.in_flight:
         return None
     operand = mine[0].operand_node
-    used = [n for n in leaves(node) if (p := model.place(n)) is not None and _is_same(p, read.place)]
+    every = nodes((node.args, node.kwargs))
+    used = [n for n in every if (p := model.place(n)) is not None and _is_same(p, read.place)]
     if used != [operand] or model.order[operand] >= candidate.time or node in model.relaid:
         return None
     layout = model.layouts.of(node)
     if _is_named(mine[0]) or layout.named or _is_written_between(decision, candidate.node, read):
         return None
-    start = as_size(mine[0].operand.value.storage_offset())
-    if not layout.may_move(start * read.place.value.element_size()):
+    if not model.layouts.may_copy(node, mine[0].operand.value):
         return None
     size = model.nbytes(read.place.region.once)
     return Snapshot(candidate.index, candidate.node, operand, (node,), (read,), size, mine[0].index)
@@ -111,7 +110,7 @@ def _early(decision: Decision, candidate: Candidate, read: Read) -> Snapshot | N
 
 def _is_named(candidate: Candidate) -> bool:
     """Return whether a call names bytes of what it may write by offsets; it may do so in other operands."""
-    if candidate.kind is not Kind.AUTO_V2:
+    if not candidate.kind.of_bases:
         return is_absolute(candidate.node)
     views = base_views(candidate.node)
     return any(v.base == candidate.slot and v.form == "as_strided" for v in views)

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from ...ops.schema import is_operator, schema_of
-from ..facts.candidate import Candidate, Kind
+from ..facts.candidate import Candidate
 from ..facts.model import Model
 from ..facts.place import Place, is_same_to_torch, reads_alike
 
@@ -20,8 +20,6 @@ def is_own_element(model: Model, candidate: Candidate, place: Place) -> bool:
     other element. All that the call writes must be of one shape, or there would be no one order of them.
     """
     node = candidate.node
-    if candidate.kind is Kind.AUTO_V2 and model.layouts.of(candidate.operand_node).untold:
-        return False  # it writes some of these bytes, and which is not told
     op: Any = node.target if is_operator(node.target) else node.args[0] if node.args else None
     if not is_operator(op):
         return False

@@ -12,7 +12,7 @@ from torch.fx import Node
 from ...memory.region import Region
 from ...ops.schema import schema_of
 from ...ops.wrapper import base_views
-from ..facts.candidate import Candidate, Kind
+from ..facts.candidate import Candidate
 from ..facts.copies import Part
 from ..facts.decision import Decision
 from ..facts.place import Place, is_known
@@ -27,7 +27,7 @@ def parts(decision: Decision, candidate: Candidate, hits: list[tuple[Node, Place
         hits: the other operands of the call that lie in its buffer, where it is written.
     """
     model = decision.model
-    if candidate.kind is not Kind.AUTO_V2 or not is_known(candidate.operand):
+    if not candidate.kind.of_bases or not is_known(candidate.operand):
         return None
     root = decision.root(candidate.operand.storage)
     if model.target.converts_stores and model.dtype_of(root) != candidate.operand.value.dtype:

@@ -106,7 +106,7 @@ def _wanted(decision: Decision) -> list[_Group]:
     found = []
     for index, refusal in forward.refused.items():
         candidate = model.candidates[index]
-        if refusal.reason in _MOVABLE and not _is_kept(forward, candidate, refusal):
+        if refusal.reason in _MOVABLE and not _is_kept(forward, candidate):
             clobbered = refusal.reason is Reason.CLOBBERED
             before = refusal.blockers[0] if clobbered else candidate.node
             readers = refusal.blockers[1:] if clobbered else refusal.blockers
@@ -119,7 +119,7 @@ def _wanted(decision: Decision) -> list[_Group]:
     return found
 
 
-def _is_kept(decision: Decision, candidate: Candidate, refusal: Refusal) -> bool:
+def _is_kept(decision: Decision, candidate: Candidate) -> bool:
     """Return whether the caller wants the old bytes, too: an input that nothing is copied into."""
     root = decision.root(candidate.operand.storage)
     writes = decision.model.writes.get(root, ())

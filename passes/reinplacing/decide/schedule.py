@@ -21,7 +21,6 @@ from collections.abc import Iterable
 from torch.fx import Node
 
 from ...graph.movable import is_barrier, is_movable
-from ..facts.candidate import Kind
 from ..facts.model import Model
 from ..facts.premises import Order
 
@@ -40,7 +39,7 @@ class Schedule:
         self._model = model
         self._at = model.order
         # What may come to write stays where it is; an explicit clone never writes.
-        self._fixed = {c.node for c in model.candidates if c.kind is not Kind.CLONE}
+        self._fixed = {c.node for c in model.candidates if not c.kind.is_clone}
         self._moved: dict[Node, Key] = {}
         self._anchor: dict[Node, Node] = {}
 

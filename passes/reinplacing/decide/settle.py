@@ -10,7 +10,7 @@ from ..facts.decision import Decision
 from ..facts.options import Options
 from ..facts.premises import Setting
 from ..model.build import build
-from . import beginnings
+from .beginnings import unplaced
 from .choose import best, laid_out
 from .reorder import unlocked
 
@@ -27,7 +27,7 @@ def decided(graph: Graph, calls: Calls, options: Options) -> Decision:
         decision = laid_out(best(build(graph, options, setting=setting, calls=calls)))
         if options.order == "free":
             decision = unlocked(decision)
-        more = beginnings.moved(decision) - decision.model.setting.aside
+        more = unplaced(decision) - decision.model.setting.aside
         if not more:
             return decision
         setting = Setting(aside=setting.aside | more)

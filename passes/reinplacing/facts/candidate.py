@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import enum
+from typing import Literal
 
 from torch.fx import Node
 
@@ -12,19 +12,37 @@ from ...reason import Reason
 from .place import Place, Storage
 
 
-class Kind(enum.Enum):
-    """How a candidate is written in place."""
+@dataclasses.dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Kind:
+    """What holds for all candidates of one kind; made in the file of the kind.
 
-    AUTO_V1 = enum.auto()
-    AUTO_V2 = enum.auto()
-    AUTO_OUT = enum.auto()
-    TRITON = enum.auto()
-    INDEX_PUT = enum.auto()
-    SCATTER = enum.auto()
-    CLONE = enum.auto()
-    IN_PLACE = enum.auto()
-    COPY = enum.auto()
-    CALL = enum.auto()
+    What a kind does not say of itself is the answer that is right for any: less is written in place then.
+
+    Args:
+        is_copy: whether it writes nothing: its result is a copy of the operand, and in place nothing is left.
+        is_clone: whether the user wrote that copy, which functionalization makes of assignments as well.
+        stores_source: whether it stores its only other operand, element i in element i of what it writes.
+        hands_on: whether what it does not write of its operand it copies, and never looks at.
+        by_form: whether the in-place form of its own operator writes it, which torch runs on no operand that
+            lies where it writes.
+        by_kernel: whether a kernel writes it that Inductor calls and does not make: all is in memory before.
+        of_bases: whether its operand is a base, and what is written are views that the call makes of it.
+        looks_at_all: whether its call may look at all of an operand, and not only at what it writes.
+        clones_early: whether the clone that it writes may be made earlier, where nobody writes in between.
+        begins: where that clone may begin: where the graph says, with some room before it if need be, or
+            anywhere, since nothing names its bytes.
+    """
+
+    is_copy: bool = False
+    is_clone: bool = False
+    stores_source: bool = False
+    hands_on: bool = False
+    by_form: bool = False
+    by_kernel: bool = False
+    of_bases: bool = False
+    looks_at_all: bool = True
+    clones_early: bool = False
+    begins: Literal["as told", "padded", "anywhere"] = "as told"
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -33,7 +51,7 @@ class Candidate:
 
     Args:
         index: its number, in graph order.
-        kind: how it is written in place.
+        kind: what holds for all that are found and written like it.
         node: the functional node.
         time: the node's place in the graph.
         slot: which operand: an argument name, ``(name, i)`` of a list, or a base's number (v2).

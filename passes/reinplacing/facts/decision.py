@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from torch.fx import Node
 
 from ...memory.region import Region
-from .candidate import Candidate, Kind
+from .candidate import Candidate
 from .copies import Part, Snapshot
 from .model import Model
 from .pending import Pending
@@ -171,7 +171,7 @@ class Decision:
         """
         candidates = self.model.candidates
         refused = self.refused.keys() - self.model.fused
-        made = sum(candidates[i].kind not in (Kind.CLONE, Kind.COPY) for i in refused)
+        made = sum(not candidates[i].kind.is_copy for i in refused)
         fresh = sum(candidates[i].fresh for i in refused)
         made += sum(map(len, self.staged.values()))
         return self.cost, fresh, made + len(self.copied) + len(self.snapshots) + len(self.returned)

@@ -16,7 +16,8 @@ import torch
 from torch.fx import Graph, Node
 
 from ... import _torch
-from ...graph.layouts import Layouts, known
+from ...graph.find_layouts import known
+from ...graph.layouts import Layouts
 from ...graph.spread import held_inside
 from ...graph.summary import Summaries
 from ...memory.geometry import Geometry
@@ -44,10 +45,7 @@ class Model:
 
     def __init__(self, graph: Graph, options: Options, setting: Setting, calls: Calls | None) -> None:
         self.graph: Graph = graph
-        self.calls: Calls = calls or Calls(
-            Summaries(lowered=options.target.drops_identities),
-            known(graph, lowered=options.target.makes_as_told),
-        )
+        self.calls: Calls = calls or calls_of(graph, options)
         self.options: Options = options
         self.target: Target = options.target
         self.moved: dict[Node, tuple[Node, ...]] = {} if (order := setting.order) is None else order.moved
@@ -66,10 +64,9 @@ class Model:
         self.held: set[Node] = set()  # scatters that store what their operand holds there anyway
         self.outputs: list[tuple[Node, Place]] = []
         self.relaid: dict[Node, Any] = {}
-        self.tried: dict[Node, list[Any]] = {}  # all that were looked at, the one in ``relaid`` the last
-        self.layouts: Layouts = self.calls.known.of(graph)
-        staying = self.layouts.staying
-        self.setting: Setting = setting.leaving(frozenset(n for n in self.order if n.name in staying))
+        self.tried: dict[Node, list[Any]] = {}  # all layouts looked at, the one in ``relaid`` the last
+        self.setting: Setting = setting.leaving(self.calls.known.staying(graph))
+        self.layouts: Layouts = self.calls.known.of(graph, self._pinning())
         self.given: dict[int | str, Storage] = {}  # storages of inputs, by what two of the same bytes share
         self.fake_mode: Any = _fake_mode(graph)
         self.geometry: Geometry = Geometry(getattr(self.fake_mode, "shape_env", None))
@@ -78,6 +75,15 @@ class Model:
         self.shelves: Shelves = Shelves(self.geometry, self.reads, self.trees)
         self._needed: dict[tuple[Storage, Region], bool] = {}
         self.fused: frozenset[int] = frozenset()
+
+    def _pinning(self) -> list[Node]:
+        """Return the nodes whose operands must begin where the graph says, if anybody goes by that.
+
+        What stays functional makes what begins where its operand does, and who calls the graph may go by what
+        it returns.
+        """
+        ends = self.graph.find_nodes(op="output") if self.calls.inner else ()
+        return [*self.setting.aside, *ends]
 
     # -- storages and places -------------------------------------------------------------------
 
@@ -195,3 +201,9 @@ def _fake_mode(graph: Graph) -> Any:
     """Return the mode of the graph's fake tensors, ``None`` without any."""
     found = (_torch.fake_mode_of(list(tensors(node.meta.get("val")))) for node in graph.nodes)
     return next((mode for mode in found if mode is not None), None)
+
+
+def calls_of(graph: Graph, options: Options) -> Calls:
+    """Return what is known of a graph's calls by itself."""
+    target = options.target
+    return Calls(Summaries(lowered=target.drops_identities), known(graph, lowered=target.makes_as_told))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 from torch.fx import Node
 
 from ...memory.region import Region, Size, as_size
-from ...ops.schema import LISTS
+from ...ops import nested
+from ...ops.nested import LISTS
 from ...reason import Reason
 
 
@@ -84,35 +85,21 @@ _LEAVES = (torch.Tensor, Place)  # a union of types is made anew each time it is
 
 def mapped(one: Callable[[Any], Place], value: Any) -> Value:
     """Apply ``one`` to each tensor or place of a nested value; all else becomes ``None``."""
-    if value is None:
-        return None
-    if isinstance(value, _LEAVES):
-        return one(value)
-    if isinstance(value, dict):
-        return {k: mapped(one, v) for k, v in value.items()}
-    if isinstance(value, LISTS):
-        return [mapped(one, v) for v in value]
-    return None
+    return nested.mapped(_LEAVES, one, value)
 
 
 def places(value: Value) -> Iterable[Place]:
     """Return the places of a nested value."""
     if isinstance(value, Place):
         return (value,)
-    return _nested(value) if value is not None else ()
-
-
-def _nested(value: Value) -> Iterator[Place]:
-    if isinstance(value, dict):
-        value = value.values()
-    elif not isinstance(value, LISTS):
-        return
-    for item in value:
-        yield from places(item)
+    return nested.inside(Place, value) if value is not None else ()
 
 
 def collect(values: dict[Node, Value], argument: Any, found: list[tuple[Node, Place]]) -> None:
-    """Add the nodes inside an argument to ``found``, each with its places among ``values``."""
+    """Add the nodes inside an argument to ``found``, each with its places among ``values``.
+
+    Every node is asked, some several times: to take ``nested.nodes`` for it takes a quarter longer.
+    """
     if isinstance(argument, Node):
         value = values.get(argument)
         if isinstance(value, Place):  # as most are

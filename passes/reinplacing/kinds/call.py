@@ -14,7 +14,6 @@ operator. Carrying it out needs care in two ways, since the operator itself decl
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -27,12 +26,22 @@ from ...graph.spread import names_offsets
 from ...graph.summary import Summaries, Summary
 from ...memory.region import Region, as_size
 from ...ops import higher_order
+from ...ops.schema import is_operator
 from ...reason import Reason
 from ..facts.calls import Calls, Tie
 from ..facts.candidate import Candidate, Kind
 from ..facts.model import Model
-from ..facts.place import Place, Storage, mapped
+from ..facts.place import Place, Storage
 from ..layout import exchange
+from ..write.rewriter import Rewriter
+from . import record
+
+KIND = Kind(begins="padded")
+
+
+def sees_to(node: Node) -> bool:
+    """Return whether a node may call subgraphs: it calls no operator."""
+    return not is_operator(node.target)
 
 
 def visit(model: Model, node: Node) -> bool:
@@ -53,7 +62,6 @@ def visit(model: Model, node: Node) -> bool:
     _seal_shared(model, call)
     for tie in model.calls.ties.get(node, ()) if node not in model.setting.aside else ():
         _add_tie(model, call, tie)
-    model.values[node] = mapped(lambda p: model.at(p.storage, p.value), model.values[node])
     return True
 
 
@@ -201,11 +209,10 @@ def _add_tie(model: Model, call: higher_order.Call, tie: Tie) -> None:
     operand, result = call.value(tie.slot), model.values[call.node][tie.result]
     place = model.place(operand)
     assert place is not None and isinstance(result, Place)
-    storage, obstacle = exchange.settle(model, operand, None, result)
+    settled = exchange.settle(model, operand, None, result)
     writes: tuple[Region, ...] = (place.region,)
     if tie.writes is not None and place.region.static:
         writes = tuple(r.shifted(place.region.offset) for r in tie.writes)
-    model.add_read(call.node, place)
     tied = {other.slot for other in model.calls.ties[call.node]}  # these are written, or copied, themselves
     others = tuple(
         (call.label(slot), n, p)
@@ -213,49 +220,23 @@ def _add_tie(model: Model, call: higher_order.Call, tie: Tie) -> None:
         if slot not in tied
         for n, p in _looked_at(model, call, slot)
     )
-    candidate = Candidate(
-        index=len(model.candidates),
-        kind=Kind.CALL,
-        node=call.node,
-        time=model.order[call.node],
-        slot=tie.result,
-        labels=((call.name, call.label(tie.slot)),),
-        operand_node=operand,
-        operand=place,
-        result=storage,
-        writes=writes,
-        others=others,
-        nbytes=model.nbytes(place.region),
-        obstacle=obstacle,
-    )
-    model.candidates.append(candidate)
-    model.candidates_of[call.node].append(candidate)
-    model.made_by[storage] = candidate
+    label = (call.name, call.label(tie.slot))
+    record.add(model, KIND, call.node, tie.result, (label,), operand, settled, writes, others)
 
 
-def carry_out(
-    calls: Calls,
-    candidates: list[Candidate],
-    operand: Callable[[Node, Candidate, Node], Node],
-    replace: Callable[[Node, Node], None],
-) -> None:
-    """Let a call write its tied operands, or copies of them.
-
-    Args:
-        calls: of the graph.
-        candidates: the ties of one call.
-        operand: returns the operand of a candidate, or the copy that it writes instead.
-        replace: lets the users of one node use another.
-    """
-    node = candidates[0].node
-    slots = {tie.result: tie.slot for tie in calls.ties[node]}
+def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None:
+    """Let a call write its tied operands, or copies of them."""
+    slots: dict[Any, higher_order.Slot] = {t.result: t.slot for t in rewriter.model.calls.ties[node]}
     written: dict[Any, Node] = {}
     for candidate in candidates:
-        slot = slots[candidate.slot]  # type: ignore[index]
         call = higher_order.call_of(node)
         assert call is not None
-        new = written[candidate.slot] = operand(node, candidate, call.value(slot))
-        node.args = _with(node.args, slot, new)
+        new = call.value(slots[candidate.slot])
+        if not rewriter.is_in_place(candidate):
+            # Its result is recorded where the subgraph leaves it.
+            new = rewriter.cloned(node, candidate, new, node.meta["val"][candidate.slot])
+        written[candidate.slot] = new
+        node.args = _with(node.args, slots[candidate.slot], new)
     values = list(node.meta["val"])
     results = [user for user in node.users if user.target is operator.getitem]
     for result, new in written.items():
@@ -263,7 +244,7 @@ def carry_out(
     node.meta["val"] = tuple(values)
     for user in results:
         if user.args[1] in written:
-            replace(user, written[user.args[1]])
+            rewriter.replace(user, written[user.args[1]])
     for result, new in reversed(written.items()):
         _copy_back(node, result, new)
 

@@ -6,16 +6,40 @@ import torch
 from torch.fx import Node
 
 from ...memory.region import Region, as_size
+from ...ops.schema import schema_of
 from ...reason import Reason
-from ..facts.candidate import Kind
+from ..facts.candidate import Candidate, Kind
 from ..facts.model import Model
 from ..facts.place import Place
 from ..layout import exchange
+from ..write.rewriter import Rewriter
 from . import record
 from .record import add
 
+CLONE = Kind(
+    is_copy=True, is_clone=True, hands_on=True, clones_early=True, begins="anywhere", looks_at_all=False
+)
+COPY = Kind(is_copy=True, hands_on=True, begins="anywhere", looks_at_all=False)
+
+
+def sees_to(node: Node) -> bool:
+    """Return whether a node copies its operand, and nothing else."""
+    return schema_of(node.target).is_copy
+
 
 def visit(model: Model, node: Node) -> bool:
+    """Add the candidate of a copy; returns whether ``node`` is one."""
+    is_clone = schema_of(node.target).name == "aten::clone"
+    return _visit_clone(model, node) if is_clone else _visit_copy(model, node)
+
+
+def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None:
+    """Let what is copied stand for the copy, where it may."""
+    if rewriter.is_in_place(candidates[0]):
+        rewriter.replace(node, node.args[candidates[0].slot])  # type: ignore[index]
+
+
+def _visit_clone(model: Model, node: Node) -> bool:
     """Add an explicit clone; one that is made for the sake of another layout is a conversion, no clone."""
     operand, place = record.own_operand(model, node)
     result = model.fresh(node, node.meta["val"])
@@ -28,11 +52,11 @@ def visit(model: Model, node: Node) -> bool:
     if (settled[1] is not None and not was_alike) or (converts and 0 in result.region.sizes):
         return False
     model.values[node] = exchange.value(model, node, settled[0], result)
-    add(model, Kind.CLONE, node, 0, (("aten::clone", "self"),), operand, settled, (), ())
+    add(model, CLONE, node, 0, (("aten::clone", "self"),), operand, settled, (), ())
     return True
 
 
-def visit_copy(model: Model, node: Node) -> bool:
+def _visit_copy(model: Model, node: Node) -> bool:
     """Add a functional ``copy``: what functionalization makes of an assignment, a clone of its source.
 
     Nothing of ``self`` is read but its shape and strides.
@@ -52,7 +76,7 @@ def visit_copy(model: Model, node: Node) -> bool:
         # Where only strides of dimensions of one differ, whoever looks at them is asked.
         settled = fixed if stays else exchange.settle(model, source, node if alike else None, result)
         model.values[node] = exchange.value(model, node, settled[0], result)
-        add(model, Kind.COPY, node, 1, (("aten::copy", "src"),), source, settled, (), ())
+        add(model, COPY, node, 1, (("aten::copy", "src"),), source, settled, (), ())
     else:
         model.add_read(node, place)
         model.values[node] = result

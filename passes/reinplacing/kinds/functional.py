@@ -1,7 +1,8 @@
-"""Candidates of functional operators that have an in-place form: single tensors, lists, collectives."""
+"""Functional operators that have an in-place form: single tensors, lists element by element, collectives."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -13,20 +14,26 @@ from ...ops.schema import argument, arguments, schema_of, tensors
 from ...ops.true_strides import is_mistold
 from ...ops.wrapper_check import is_taken_apart
 from ...reason import Reason
-from ..facts.candidate import Kind
+from ..facts.candidate import Candidate, Kind
 from ..facts.model import Model
-from ..facts.place import Place, Storage, is_same_to_torch, reads_alike
+from ..facts.place import Place, is_same_to_torch, reads_alike
 from ..layout import exchange
-from .record import Others, add, others_of
+from ..write.rewriter import Rewriter
+from .record import Others, Settled, add, others_of
 
+KIND = Kind(by_form=True, begins="padded", looks_at_all=False)
 Argument = tuple[str, Any]
-Settled = tuple[Storage, Reason | None]
+
+
+def sees_to(node: Node) -> bool:
+    """Return whether a node calls an operator that has an in-place form."""
+    return in_place_form.in_place_form(node.target) is not None
 
 
 def visit(model: Model, node: Node) -> bool:
     """Add the candidates of an operator with an in-place form; returns whether ``node`` is one."""
     form = in_place_form.in_place_form(node.target)
-    if form is None or not model.target.runs_form(form):
+    if not model.target.runs_form(form):
         return False
     operands = node.args[0] if node.args else None
     if not node.meta.get("unbacked_bindings") and _has_form_arguments(node, form):
@@ -179,7 +186,7 @@ def _record(
     label = (schema_of(node.target).name, argument)
     add(
         model,
-        Kind.IN_PLACE,
+        KIND,
         node,
         slot,
         (label,),
@@ -192,3 +199,67 @@ def _record(
         allocates=not in_place_form.copies_operand(node.target),
         used=used,
     )
+
+
+def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None:
+    """Replace a functional call by its in-place form wherever its candidates were accepted."""
+    accepted = [c for c in candidates if rewriter.decision.accepted(c)]
+    if not accepted:
+        return
+    if not isinstance(node.args[0], list | tuple):
+        operand: Any = node.args[0]
+        _write(rewriter, node, operand, node.args[1:], node.kwargs, operand.meta["val"])
+        rewriter.replace(node, operand)
+    elif len(accepted) == len(candidates) or is_collective(node.target):
+        _mixed(rewriter, node, candidates)
+    else:
+        _split(rewriter, node, {int(c.slot) for c in accepted})  # type: ignore[arg-type]
+
+
+def _write(rewriter: Rewriter, node: Node, first: Any, args: Any, kwargs: Any, val: Any) -> Node:
+    return rewriter.call(node, in_place_form.in_place_form(node.target), (first, *args), kwargs, val)
+
+
+def _mixed(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None:
+    """Write the whole list in place, clones standing in for refused elements: it stays one call.
+
+    Every process of a group must issue the same collectives, so these are never split.
+    """
+    operands: list[Any] = list(node.args[0])  # type: ignore[arg-type]
+    for candidate in candidates:
+        if not rewriter.decision.accepted(candidate):
+            i = int(candidate.slot)  # type: ignore[arg-type]
+            operands[i] = rewriter.cloned(node, candidate, operands[i], node.meta["val"][i])
+    val = [operand.meta["val"] for operand in operands]
+    _write(rewriter, node, operands, node.args[1:], node.kwargs, val)
+    rewriter.hand_out(node, dict(enumerate(operands)))
+
+
+def _split(rewriter: Rewriter, node: Node, accepted: set[int]) -> None:
+    """Compute refused elements functionally, from the old values, and then write the others in place.
+
+    What an operator over lists does to one element does not depend on the others.
+    """
+    operands: list[Any] = list(node.args[0])  # type: ignore[arg-type]
+    width, val = len(operands), node.meta["val"]
+    made: dict[int, Any] = {i: operands[i] for i in accepted}
+    used = {user.args[1] for user in node.users}  # what nobody takes of a list is computed no more
+    rest = [i for i in range(width) if i not in accepted and i in used]
+    for group in filter(None, (rest, sorted(accepted))):
+        args = [_part(v, group, width) for v in node.args]
+        kwargs = {k: _part(v, group, width) for k, v in node.kwargs.items()}
+        made_val = [val[i] for i in group]
+        if group is rest:
+            call = rewriter.call(node, node.target, args, kwargs, made_val)
+            for position, i in enumerate(group):
+                made[i] = rewriter.call(node, operator.getitem, (call, position), {}, val[i])
+        else:
+            _write(rewriter, node, args[0], args[1:], kwargs, made_val)
+    rewriter.hand_out(node, made)
+
+
+def _part(value: Any, group: list[int], width: int) -> Any:
+    """Return the part of an argument that belongs to some elements; what all share stays as it is."""
+    if isinstance(value, list | tuple) and len(value) == width:
+        return [value[i] for i in group]
+    return value

@@ -14,23 +14,32 @@ from ..facts.model import Model
 from ..layout import exchange
 from ..write.rewriter import Rewriter
 from . import record
-from .record import add, others_of
 
 aten: Any = torch.ops.aten
 
 
-def rewrite(rewriter: Rewriter, node: Node, candidate: Candidate) -> None:
+KIND = Kind(by_form=True, clones_early=True, begins="anywhere", looks_at_all=False)
+
+
+def sees_to(node: Node) -> bool:
+    """Return whether a node is an ``index_put``."""
+    return schema_of(node.target).is_index_put
+
+
+def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None:
     """Replace an ``index_put`` by one that writes, where its candidate is in place."""
-    if not rewriter.is_in_place(candidate):
+    if not rewriter.is_in_place(candidates[0]):
         return
     operand: Any = node.args[0]
     # Inductor's unchecked form applies an accumulation twice when it is run node by node.
-    accumulates = argument(node, "accumulate") not in (None, False)
-    unsafe = schema_of(node.target).name == "aten::_unsafe_index_put" and not accumulates
+    unsafe = schema_of(node.target).name == "aten::_unsafe_index_put" and not _accumulates(node)
     target = _torch.unsafe_index_put_() if unsafe else aten.index_put_.default
-    call = rewriter.emitter.call(node, target, node.args, node.kwargs)
-    call.meta["val"] = operand.meta["val"]
+    rewriter.call(node, target, node.args, node.kwargs, operand.meta["val"])
     rewriter.replace(node, operand)
+
+
+def _accumulates(node: Node) -> bool:
+    return argument(node, "accumulate") not in (None, False)
 
 
 def visit(model: Model, node: Node) -> bool:
@@ -41,9 +50,8 @@ def visit(model: Model, node: Node) -> bool:
     result = model.fresh(node, node.meta["val"])
     settled = exchange.settle(model, operand, node, result)
     model.values[node] = exchange.value(model, node, settled[0], result)
-    others = others_of(model, ((name, argument(node, name)) for name in ("indices", "values")))
-    for _, _, other in others:
-        model.add_read(node, other)
-    label = (schema_of(node.target).name, "self")
-    add(model, Kind.INDEX_PUT, node, 0, (label,), operand, settled, (place.region,), others)
+    others = record.read(model, node, ((name, argument(node, name)) for name in ("indices", "values")))
+    label, writes = (schema_of(node.target).name, "self"), (place.region,)
+    hands_on = not _accumulates(node)
+    record.add(model, KIND, node, 0, (label,), operand, settled, writes, others, hands_on=hands_on)
     return True

@@ -12,29 +12,37 @@ from ..facts.candidate import Candidate, Kind
 from ..facts.model import Model
 from ..write.rewriter import Rewriter
 from . import wrapper_results
-from .record import add, others_of
+from .record import add, read
 
 # What a functional launch says of its clones; torch 2.15 also names the bases of the views among them.
 _OF_CLONES = ("tensors_to_clone", "tensor_bases")
 
 
-def visit(model: Model, node: Node) -> None:
+KIND = Kind(by_kernel=True, begins="padded", looks_at_all=False)
+
+
+def sees_to(node: Node) -> bool:
+    """Return whether a node is a functional kernel launch."""
+    return node.target is _torch.hop("triton_kernel_wrapper_functional")
+
+
+def visit(model: Model, node: Node) -> bool:
     """Add the candidates of a functional kernel launch: the tensors that the kernel writes."""
     kwargs: Any = node.kwargs["kwargs"]
     names: Any = node.kwargs["tensors_to_clone"]
     kernel = _torch.triton_kernel_name(node.kwargs["kernel_idx"])  # type: ignore[arg-type]
     if wrapper_results.is_set_aside(model, node):
-        return wrapper_results.unsupported(model, node, kernel, {name: kwargs[name] for name in names})
+        wrapper_results.unsupported(model, node, kernel, {name: kwargs[name] for name in names})
+        return True
     wrapper_results.placed(model, node)
     value = model.values[node]
-    others = others_of(model, ((n, v) for n, v in kwargs.items() if n not in names))
-    for _, _, other in others:
-        model.add_read(node, other)
+    others = read(model, node, ((n, v) for n, v in kwargs.items() if n not in names))
     for name in names:
         operand, place = kwargs[name], model.place(kwargs[name])
         if place is not None:
             settled = wrapper_results.settled(model, operand, value[name])
-            add(model, Kind.TRITON, node, name, ((kernel, name),), operand, settled, (place.region,), others)
+            add(model, KIND, node, name, ((kernel, name),), operand, settled, (place.region,), others)
+    return True
 
 
 def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None:
@@ -44,7 +52,7 @@ def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None
         name = str(candidate.slot)
         inner[name] = rewriter.operand(node, candidate, inner[name])
     call = launch(rewriter.emitter, node, inner)
-    wrapper_results.hand_out(rewriter, node, call, {name: inner[name] for name in inner}, 0)
+    wrapper_results.hand_out(rewriter, node, call, inner)
 
 
 def launch(emitter: Emitter, node: Node, inner: dict[str, Any]) -> Node:

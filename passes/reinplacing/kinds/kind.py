@@ -1,32 +1,58 @@
-"""The kinds of candidates: which one sees to a node."""
+"""The kinds of candidates: which one sees to a node, and writes it; a new one is one more module here."""
 
 from __future__ import annotations
 
-import torch
+from typing import Protocol
+
 from torch.fx import Node
 
 from ... import _torch
 from ...errors import GraphError
-from ...ops import in_place_form
 from ...ops.schema import schema_of, target_name
 from ...ops.source import where
+from ..facts.candidate import Candidate, Kind
 from ..facts.model import Model
 from ..facts.place import mapped, places
 from ..layout import hidden_alias
+from ..write.rewriter import Rewriter
 from . import (
+    call,
     clone,
     functional,
     index_put,
     kernel_launch,
+    out_wrapper,
     view_scatter,
     wrapped_v1,
     wrapped_v2,
-    wrapper_results,
 )
 
 
-def visit_wrapper(model: Model, node: Node) -> bool:
-    """Add the candidates of a wrapper of mutable operators; returns whether ``node`` is one."""
+class Finder(Protocol):
+    """A module that finds candidates of a kind, and writes them."""
+
+    def sees_to(self, node: Node) -> bool:
+        """Return whether a node is of this kind, and so of no later one."""
+
+    def visit(self, model: Model, node: Node) -> bool:
+        """Add a node to the model; returns whether it did: what is left is like any other node."""
+
+    def rewrite(self, rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None:
+        """Write a node, with each of its candidates as it was decided."""
+
+
+_OPERATORS: tuple[Finder, ...] = (index_put, view_scatter, clone, functional)
+_CALLS: tuple[Finder, ...] = (wrapped_v1, out_wrapper, wrapped_v2, kernel_launch, call)
+_WRITERS: dict[Kind, Finder] = {
+    **{module.KIND: module for module in (wrapped_v1, out_wrapper, wrapped_v2, kernel_launch, call)},
+    **{module.KIND: module for module in (index_put, view_scatter, functional)},
+    clone.CLONE: clone,
+    clone.COPY: clone,
+}
+
+
+def visit_call(model: Model, node: Node) -> bool:
+    """Add a wrapper of mutable operators, or a call of subgraphs; returns whether it is understood."""
     if node.op != "call_function":
         return False
     if node.target is _torch.hop("triton_kernel_wrapper_mutation"):
@@ -34,43 +60,33 @@ def visit_wrapper(model: Model, node: Node) -> bool:
             f"expected a functional graph, found {node.name} = {target_name(node.target)} at "
             f"{where(node) or 'an unknown line'}; was the graph reinplaced already?"
         )
-    if node.target is _torch.hop("auto_functionalized"):
-        wrapped_v1.visit(model, node)
-    elif node.target is _torch.hop("auto_functionalized_v2"):
-        wrapped_v2.visit(model, node)
-    elif node.target is _torch.hop("triton_kernel_wrapper_functional"):
-        kernel_launch.visit(model, node)
-    else:
+    kind = next(kind for kind in _CALLS if kind.sees_to(node))
+    if not kind.visit(model, node):
         return False
     # The results were placed before their storages were settled inside the operands'.
     value = model.values[node]
     if any(place.storage.shift != 0 for place in places(value)):
-        model.values[node] = mapped(wrapper_results.shifted, value)
+        model.values[node] = mapped(lambda place: model.at(place.storage, place.value), value)
     return True
 
 
-def visit_candidate(model: Model, node: Node) -> bool:
-    """Add the candidate of a functional operator; returns whether ``node`` is of such a kind.
+def visit_operator(model: Model, node: Node) -> bool:
+    """Add the candidates of a functional operator; returns whether ``node`` is of such a kind.
 
     What returns its operand is none, and nothing else is to be noted of it.
     """
     if hidden_alias.visit(model, node):
         return True
-    schema = schema_of(node.target)
-    if node in model.setting.aside:
-        if schema.is_copy or schema.is_scatter or in_place_form.in_place_form(node.target) is not None:
-            label = schema.name, "self"
-            model.unsupported.append((node, (label,), functional.copied_bytes(model, node)))
+    kind = next((kind for kind in _OPERATORS if kind.sees_to(node)), None)
+    if kind is None:
         return False
-    if schema.is_index_put:
-        return index_put.visit(model, node)
-    if schema.writes_through is not None:
-        return view_scatter.visit(model, node)
-    if schema.is_copy:
-        return clone.visit(model, node) if schema.name == "aten::clone" else clone.visit_copy(model, node)
-    return functional.visit(model, node)
+    if node in model.setting.aside:
+        label = schema_of(node.target).name, "self"
+        model.unsupported.append((node, (label,), functional.copied_bytes(model, node)))
+        return False
+    return kind.visit(model, node)
 
 
-def is_protected_clone(node: Node) -> bool:
-    """Return whether a node is a clone that was hidden from Inductor's no-op removal."""
-    return node.op == "call_function" and node.target is torch.ops.prims.clone.default
+def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None:
+    """Write a node, with each of its candidates as it was decided."""
+    _WRITERS[candidates[0].kind].rewrite(rewriter, node, candidates)

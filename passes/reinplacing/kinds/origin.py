@@ -16,7 +16,7 @@ from torch.fx import Node
 
 from ...memory.region import Region
 from ...ops.schema import argument, traits_of
-from ..facts.candidate import Candidate, Kind
+from ..facts.candidate import Candidate
 from ..facts.model import Model
 from ..facts.place import Place, Storage, reads_alike
 
@@ -38,8 +38,8 @@ def is_held(model: Model, scatter: Node, source: Place, held: Part, until: float
     """
     given, (storage, written) = source.storage, held
     maker = model.made_by.get(given)
-    is_copy = maker is not None and maker.kind in (Kind.SCATTER, Kind.CLONE, Kind.COPY)
-    first = _followed(model, (given, source.region))[0] if is_copy else given
+    is_handed = maker is not None and maker.kind.hands_on
+    first = _followed(model, (given, source.region))[0] if is_handed else given
     if first is not storage and not _is_composed(model, first, written):
         if all(read.node is scatter for read in model.reads.get(first, ())):
             return False  # nobody else stored it anywhere, which is what most scatters are like
@@ -58,7 +58,7 @@ def _is_composed(model: Model, storage: Storage, written: Region) -> bool:
     if written.moves_from(written, _FEW) is None:
         return False
     maker = model.made_by.get(storage)
-    return traits_of(storage.node.target).arranges or (maker is not None and maker.kind is Kind.SCATTER)
+    return traits_of(storage.node.target).arranges or (maker is not None and maker.kind.stores_source)
 
 
 def _element(offset: int, item: int) -> Region:
@@ -102,7 +102,7 @@ def _before(model: Model, maker: Candidate, region: Region) -> Part | None:
     overlap = model.geometry.overlap
     if all(overlap(region, written) is False for written in maker.writes):
         return maker.operand.storage, region
-    if maker.kind is not Kind.SCATTER or not maker.others:
+    if not maker.kind.stores_source or not maker.others:
         return None
     source, written = maker.others[0][2], maker.writes[0]
     if not reads_alike(source.value, maker.operand.value):

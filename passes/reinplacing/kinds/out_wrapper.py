@@ -23,32 +23,29 @@ from ..facts.model import Model
 from ..facts.place import Place
 from ..layout import exchange
 from ..write.rewriter import Rewriter
-from .record import add, others_of
+from .record import add, read
+from .wrapper_results import is_set_aside
 
 aten: Any = torch.ops.aten
+KIND = Kind(begins="anywhere", looks_at_all=False)
 _LAYOUT = ("size", "stride", "dtype", "device")
 
 
-def makes_outs(node: Node) -> bool:
+def sees_to(node: Node) -> bool:
     """Return whether a node is a wrapper that makes the buffers which its operator writes."""
     if node.op != "call_function" or node.target is not _torch.hop("auto_functionalized_v2"):
         return False
     op = node.args[0] if node.args else None
-    names, kwargs = schema_of(op).mutable if is_operator(op) else (), node.kwargs
-    for name in names:
-        if f"_{name}_dtype" not in kwargs:
-            return False
-    return bool(names)
+    names = schema_of(op).mutable if is_operator(op) else ()
+    return bool(names) and all(f"_{name}_dtype" in node.kwargs for name in names)
 
 
-def visit(model: Model, node: Node) -> None:
+def visit(model: Model, node: Node) -> bool:
     """Record such a wrapper: its results are fresh, and one that is copied into an input may live there."""
     op = node.args[0]
     _check(node)
-    others = others_of(model, wrapper.read_args(node))
-    for _, _, read in others:
-        model.add_read(node, read)
-    is_left = _is_left(model, node)
+    others = read(model, node, wrapper.read_args(node))
+    is_left = is_set_aside(model, node)
     model.values[node] = model.fresh(node, node.meta["val"], opaque=is_left)
     for i, (name, taken) in enumerate(zip(schema_of(op).mutable, _taken(node), strict=True)):
         value = model.values[node] if isinstance(node.meta["val"], torch.Tensor) else model.values[node][i]
@@ -57,16 +54,9 @@ def visit(model: Model, node: Node) -> None:
         if operand is not None and place is not None and isinstance(value, Place):
             settled = exchange.settle(model, operand, None, value)
             write, label = (place.region,), (target_name(op), name)
-            add(
-                *(model, Kind.AUTO_OUT, node, i, (label,), operand, settled, write, others),
-                write_only=True,
-                allocates=True,
-            )
-
-
-def _is_left(model: Model, node: Node) -> bool:
-    """Return whether a wrapper stays: it binds data-dependent sizes, or it was set aside."""
-    return bool(node.meta.get("unbacked_bindings")) or node in model.setting.aside
+            what = KIND, node, i, (label,), operand, settled, write, others
+            add(model, *what, write_only=True, allocates=True)
+    return True
 
 
 def _taken(node: Node) -> list[list[Node]]:
@@ -108,7 +98,7 @@ def _check(node: Node) -> None:
 
 def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None:
     """Call the operator itself, on empty buffers or on the inputs that its results are copied into."""
-    if _is_left(rewriter.model, node):
+    if is_set_aside(rewriter.model, node):
         return
     op: Any = node.args[0]
     schema = schema_of(op)
@@ -123,10 +113,8 @@ def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None
     call.meta["val"] = node.meta["val"]
     if isinstance(node.meta["val"], torch.Tensor):
         rewriter.replace(node, made[0])
-        return
-    for user in list(node.users):
-        rewriter.replace(user, made[user.args[1]])  # type: ignore[index]
-    rewriter.dead.append(node)
+    else:
+        rewriter.hand_out(node, dict(enumerate(made)))
 
 
 def _empty(rewriter: Rewriter, node: Node, name: str) -> Node:

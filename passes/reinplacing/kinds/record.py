@@ -8,7 +8,6 @@ from typing import Any
 from torch.fx import Node
 
 from ...memory.region import Region
-from ...ops.schema import arguments
 from ...reason import Reason
 from ..facts.candidate import Candidate, Kind
 from ..facts.model import Model
@@ -16,11 +15,20 @@ from ..facts.place import Place, Storage
 
 Labels = tuple[tuple[str, str], ...]
 Others = tuple[tuple[str, Node, Place], ...]
+Settled = tuple[Storage, Reason | None]  # the result's, and why it can never be its operand's
 
 
 def others_of(model: Model, args: Iterable[tuple[str, Any]]) -> Others:
     """Return the operands inside arguments, each with its argument's name and its place."""
     return tuple([(name, n, place) for name, value in args for n, place in model.operands(value)])
+
+
+def read(model: Model, node: Node, args: Iterable[tuple[str, Any]]) -> Others:
+    """Note that a node reads all operands inside arguments; returns them as ``others_of`` does."""
+    others = others_of(model, args)
+    for _, _, place in others:
+        model.add_read(node, place)
+    return others
 
 
 def add(
@@ -30,20 +38,21 @@ def add(
     slot: Any,
     labels: Labels,
     operand: Node,
-    result: tuple[Storage, Reason | None],
+    result: Settled,
     writes: tuple[Region, ...],
     others: Others,
     hole: Region | None = None,
     write_only: bool = False,
     *,
+    hands_on: bool | None = None,
     until: float | None = None,
     allocates: bool = False,
     used: tuple[Place, ...] = (),
 ) -> None:
     """Record one candidate, and the reads it makes whatever is decided.
 
-    What is only written is not read, and the bytes around it are only handed on. A collective is busy
-    ``until`` its wait.
+    What is only written is not read, and the bytes around it are only handed on, as are those that a call
+    ``hands_on``; by default its kind says whether it does. A collective is busy ``until`` its wait.
     """
     place = model.place(operand)
     assert place is not None
@@ -52,9 +61,10 @@ def add(
     is_whole = write_only and hole is None
     if not is_whole:
         # Only a result that could take its operand's place has coordinates to look for its bytes in.
-        hands_on = obstacle is None and (write_only or _hands_on(kind, node))
+        is_handed_on = write_only or (kind.hands_on if hands_on is None else hands_on)
+        into = storage if obstacle is None and is_handed_on else None
         is_busy = until not in (None, model.order[node])
-        model.add_read(node, place, until, hole, storage if hands_on else None, in_flight=is_busy)
+        model.add_read(node, place, until, hole, into, in_flight=is_busy)
     candidate = Candidate(
         *(len(model.candidates), kind, node, model.order[node], slot, labels),
         *(operand, place, storage, writes, others),
@@ -74,16 +84,6 @@ def _hole(model: Model, place: Place, hole: Region | None, write_only: bool) -> 
     """Return a hole if elements beside it are other bytes, and whether the operand is only written then."""
     is_folded = hole is not None and model.geometry.self_overlapping(place.region)
     return (None, False) if is_folded else (hole, write_only)
-
-
-def _hands_on(kind: Kind, node: Node) -> bool:
-    """Return whether an operator copies what it does not write without looking at it."""
-    if kind is Kind.INDEX_PUT:
-        if len(node.args) < 4 and not node.kwargs:
-            return True
-        accumulates = dict(arguments(node)).get("accumulate", False)
-        return accumulates is False
-    return kind in (Kind.SCATTER, Kind.CLONE, Kind.COPY)
 
 
 def own_operand(model: Model, node: Node) -> tuple[Any, Place | None]:

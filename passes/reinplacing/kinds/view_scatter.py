@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch.fx import Node
 
 from ...errors import GraphError
@@ -21,9 +20,13 @@ from ..facts.place import Place, is_known, reads_alike
 from ..layout import exchange
 from ..write.rewriter import Rewriter
 from . import origin, record
-from .record import add, others_of
 
-aten: Any = torch.ops.aten
+KIND = Kind(stores_source=True, hands_on=True, clones_early=True, looks_at_all=False)
+
+
+def sees_to(node: Node) -> bool:
+    """Return whether a node is a view scatter."""
+    return schema_of(node.target).writes_through is not None
 
 
 def moves(model: Model, operand: Place) -> bool:
@@ -156,14 +159,12 @@ def visit(model: Model, node: Node) -> bool:
     if place.storage.relaid and operand not in model.relaid and views.is_absolute(node):
         settled = (settled[0], Reason.LAYOUT)
     model.values[node] = exchange.value(model, node, settled[0], result)
-    others = others_of(model, iter([("src", source)]))
-    for _, _, other in others:
-        model.add_read(node, other)
+    others = record.read(model, node, [("src", source)])
     label = (schema_of(node.target).name, "self")
     writes = (place.region if written is None else written,)
     if written is not None and _is_stored(model, node, others[0][2], place, written):
         model.held.add(node)
-    add(model, Kind.SCATTER, node, 0, (label,), operand, settled, writes, others, written)
+    record.add(model, KIND, node, 0, (label,), operand, settled, writes, others, written)
     return True
 
 
@@ -173,8 +174,9 @@ def _is_stored(model: Model, node: Node, source: Place, place: Place, written: R
     return alike and origin.is_held(model, node, source, (place.storage, written))
 
 
-def rewrite(rewriter: Rewriter, node: Node, candidate: Candidate) -> None:
+def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None:
     """Replace a view scatter by a copy into a view of its operand, or of a clone that offsets can name."""
+    (candidate,) = candidates
     operand: Any = node.args[0]
     if rewriter.is_in_place(candidate):
         if candidate.index not in rewriter.decision.moved:
@@ -199,5 +201,4 @@ def _write_view(rewriter: Rewriter, node: Node, candidate: Candidate, operand: N
             args = [argument(node, name) for name in ("size", "stride", "storage_offset")]
             args, kwargs = [*args[:2], rewriter.emitter.moved(node, args[0], args[2], moved)], {}
     view = rewriter.emitter.view(node, schema_of(node.target).writes_through, (operand, *args), kwargs)
-    copy = rewriter.emitter.call(node, aten.copy_.default, (view, source))
-    copy.meta["val"] = view.meta["val"]
+    rewriter.copy_into(node, view, source)

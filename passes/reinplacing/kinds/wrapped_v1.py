@@ -6,29 +6,32 @@ from typing import Any
 
 from torch.fx import Node
 
+from ... import _torch
 from ...graph.emit import eager_values
-from ...ops import wrapper, wrapper_check
-from ...ops.schema import is_operator, schema_of, target_name
+from ...ops import wrapper
+from ...ops.schema import schema_of, target_name
 from ..facts.candidate import Candidate, Kind
 from ..facts.model import Model
 from ..write.rewriter import Rewriter
 from . import wrapper_results
-from .record import add, others_of
+from .record import add
+
+KIND = Kind(by_kernel=True, clones_early=True, begins="padded", looks_at_all=False)
 
 
-def visit(model: Model, node: Node) -> None:
+def sees_to(node: Node) -> bool:
+    """Return whether a node is a v1 wrapper."""
+    return node.target is _torch.hop("auto_functionalized")
+
+
+def visit(model: Model, node: Node) -> bool:
     """Add the candidates of a v1 wrapper: the arguments that its operator writes."""
-    op = node.args[0] if node.args else None
-    if not is_operator(op):
-        return wrapper_results.unsupported(model, node, target_name(op), {"self": node.kwargs})
-    wrapper_check.check(node)
-    if wrapper_results.is_set_aside(model, node) or not wrapper_check.is_taken_apart(node):
-        return wrapper_results.unsupported(model, node, target_name(op), wrapper.operands(node))
-    results, first = wrapper_results.placed(model, node), wrapper.first_result(node)
-    others = others_of(model, wrapper.read_args(node))
-    for _, _, other in others:
-        model.add_read(node, other)
-    positions = {name: first + i for i, name in enumerate(schema_of(op).mutable)}
+    opened = wrapper_results.opened(model, node)
+    if opened is None:
+        return True
+    op: Any = node.args[0]
+    results, others = opened
+    positions = _positions(node)
     for name, item, operand in wrapper.mutated_args(node):
         place = model.place(operand)
         if place is None:
@@ -39,17 +42,21 @@ def visit(model: Model, node: Node) -> None:
         slot = name if item is None else (name, item)
         write = (place.region,)
         only, _ = wrapper.write_only(model.geometry, op, [name], place.region, write)
-        only = only and not model.layouts.of(operand).untold  # empty memory has the strides that are told
-        add(model, Kind.AUTO_V1, node, slot, (label,), operand, settled, write, others, None, only)
-    return None
+        add(model, KIND, node, slot, (label,), operand, settled, write, others, None, only)
+    return True
+
+
+def _positions(node: Node) -> dict[str, int]:
+    """Return where each argument that is written stands among the wrapper's results."""
+    first = wrapper.first_result(node)
+    return {name: first + i for i, name in enumerate(schema_of(node.args[0]).mutable)}
 
 
 def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None:
     """Replace a v1 wrapper by its operator, on the operands or on clones of them."""
     op: Any = node.args[0]
     by_name: dict[str, Any] = dict(node.kwargs)
-    first = wrapper.first_result(node)
-    positions = {name: first + i for i, name in enumerate(schema_of(op).mutable)}
+    positions = _positions(node)
     for candidate in candidates:
         slot: Any = candidate.slot
         name, item = slot if isinstance(slot, tuple) else (slot, None)
@@ -62,6 +69,4 @@ def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None
             by_name[name] = items
     call = rewriter.emitter.mutable_op(node, op, by_name, eager_values(node))
     written = {position: by_name[n] for n, position in positions.items()}
-    wrapper_results.hand_out(
-        rewriter, node, call, {**written, **wrapper_results.handed_back(op, by_name)}, first
-    )
+    wrapper_results.hand_out(rewriter, node, call, {**written, **wrapper_results.handed_back(op, by_name)})

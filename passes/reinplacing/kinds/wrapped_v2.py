@@ -11,17 +11,23 @@ from torch.fx.node import map_arg
 from ... import _torch
 from ...graph.emit import eager_values
 from ...ops import wrapper, wrapper_check
-from ...ops.schema import is_operator, schema_of, target_name
+from ...ops.schema import schema_of, target_name
 from ...reason import Reason
 from ..facts.candidate import Candidate, Kind
 from ..facts.copies import Part
 from ..facts.model import Model
 from ..facts.place import Value, is_known
 from ..write.rewriter import Rewriter
-from . import out_wrapper, wrapper_results
-from .record import Others, add, others_of
+from . import wrapper_results
+from .record import Others, add
 
 aten: Any = torch.ops.aten
+KIND = Kind(by_kernel=True, of_bases=True, clones_early=True, begins="padded", looks_at_all=False)
+
+
+def sees_to(node: Node) -> bool:
+    """Return whether a node is a v2 wrapper; those of outputs are a kind of their own."""
+    return node.target is _torch.hop("auto_functionalized_v2")
 
 
 def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None:
@@ -44,7 +50,8 @@ def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None
     made_of: dict[str, list[Any]] = {}
     lying: dict[str, Any] = {}
     for view in views:
-        made = None if view.base is None else _based(rewriter, node, bases, view, moved)
+        base = view.base
+        made = None if base is None else rewriter.emitter.base_view(node, bases[base], view, moved[base])
         lying[view.label] = made
         made_of.setdefault(view.name, []).append(on_copies.given(view, made) if on_copies else made)
     by_name = _arguments(node, made_of)
@@ -57,7 +64,7 @@ def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None
     # What the operator hands back is the view, also where it worked on a copy that was put back.
     handed = wrapper_results.handed_back(op, {**by_name, **lying})
     written = {**handed, **{first + i: base for i, base in enumerate(bases)}}
-    wrapper_results.hand_out(rewriter, node, call, written, first)
+    wrapper_results.hand_out(rewriter, node, call, written)
 
 
 def _arguments(node: Node, made_of: dict[str, list[Any]]) -> dict[str, Any]:
@@ -102,15 +109,7 @@ class _OnCopies:
     def put_back(self) -> None:
         """Write the copies where the views are; nothing came in between but the call itself."""
         for view, copy in self._made:
-            put = self._rewriter.emitter.call(self._node, aten.copy_.default, (view, copy))
-            put.meta["val"] = view.meta["val"]
-
-
-def _based(
-    rewriter: Rewriter, node: Node, bases: list[Any], view: wrapper.BaseView, moved: list[int]
-) -> Node:
-    assert view.base is not None
-    return rewriter.emitter.base_view(node, bases[view.base], view, moved[view.base])
+            self._rewriter.copy_into(self._node, view, copy)
 
 
 def _eager_views(
@@ -134,31 +133,22 @@ def _eager_views(
     return values
 
 
-def visit(model: Model, node: Node) -> None:
+def visit(model: Model, node: Node) -> bool:
     """Add the candidates of a v2 wrapper: the bases of what its operator writes."""
-    op = node.args[0] if node.args else None
-    bases: Any = node.kwargs.get("_all_bases")
-    if not is_operator(op):
-        wrapper_results.unsupported(model, node, target_name(op), {"self": bases})
-        return
-    if out_wrapper.makes_outs(node):
-        out_wrapper.visit(model, node)
-        return
-    wrapper_check.check(node)
-    fits = wrapper_check.hands_back_operands(node) and wrapper_check.is_taken_apart(node)
-    if not fits or wrapper_results.is_set_aside(model, node):
-        wrapper_results.unsupported(model, node, target_name(op), wrapper.operands(node))
-        return
+    opened = wrapper_results.opened(model, node, _fits)
+    if opened is None:
+        return True
+    results, others = opened
+    bases: Any = node.kwargs["_all_bases"]
     views = wrapper.base_views(node)
-    results = wrapper_results.placed(model, node)
-    first = len(results) - len(bases)
-    others = others_of(model, wrapper.read_args(node))
-    for _, _, other in others:
-        model.add_read(node, other)
-    for i, base in enumerate(bases):
+    for i, (base, result) in enumerate(zip(bases, results[len(results) - len(bases) :], strict=True)):
         if model.place(base) is not None:
-            mine = [v for v in views if v.base == i]
-            _add_base(model, node, i, mine, results[first + i], others)
+            _add_base(model, node, i, [v for v in views if v.base == i], result, others)
+    return True
+
+
+def _fits(node: Node) -> bool:
+    return wrapper_check.hands_back_operands(node) and wrapper_check.is_taken_apart(node)
 
 
 def _add_base(
@@ -166,12 +156,11 @@ def _add_base(
 ) -> None:
     """Add one base, with the views of it that the operator writes."""
     op: Any = node.args[0]
-    base: Any = node.kwargs["_all_bases"][i]  # type: ignore[index, call-overload]
+    base: Any = node.kwargs["_all_bases"][i]  # type: ignore[index]
     place = model.place(base)
     assert place is not None
     storage, obstacle = wrapper_results.settled(model, base, result)
-    # Else these bytes are more than what is written, or a copy of some would have other strides.
-    is_exact = is_known(place) and not model.layouts.of(base).untold
+    is_exact = is_known(place)  # else these bytes are more than what is written
     if place.storage.relaid and any(v.form == "as_strided" for v in views):
         obstacle, is_exact = Reason.LAYOUT, False
     at, shift = place.region, place.storage.shift
@@ -180,4 +169,4 @@ def _add_base(
     written = wrapper.write_only(model.geometry, op, [v.name for v in views], at, writes)
     only, hole = written if is_exact else (False, None)
     settled = storage, obstacle
-    add(model, Kind.AUTO_V2, node, i, labels, base, settled, writes, others, hole, only)
+    add(model, KIND, node, i, labels, base, settled, writes, others, hole, only)

@@ -3,24 +3,45 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 from torch.fx import Node
 
 from ...errors import GraphError
-from ...ops.schema import returns_only_none, schema_of, target_name
+from ...ops import wrapper, wrapper_check
+from ...ops.schema import is_operator, schema_of, target_name
 from ...ops.source import where
 from ...reason import Reason
 from ..facts.model import Model
-from ..facts.place import Place, Storage, Value
+from ..facts.place import Place, Value
 from ..layout import exchange
 from ..write.rewriter import Rewriter
+from .record import Others, Settled, read
 
 
-def shifted(place: Place) -> Place:
-    """Return a place that was made before its storage was moved, in its final coordinates."""
-    shift = place.storage.shift
-    return place if shift == 0 else Place(place.storage, place.region.shifted(shift), place.value)
+def opened(
+    model: Model, node: Node, fits: Callable[[Node], bool] = wrapper_check.is_taken_apart
+) -> tuple[list[Value], Others] | None:
+    """Place the results of a wrapper of an operator, and note what it reads.
+
+    Args:
+        model: the model.
+        node: the wrapper.
+        fits: whether it can be taken apart.
+
+    Returns:
+        Its results, and the operands that it reads; ``None`` where it stays as it is.
+    """
+    op = node.args[0] if node.args else None
+    if not is_operator(op):
+        unsupported(model, node, target_name(op), {"self": node.kwargs.get("_all_bases", node.kwargs)})
+        return None
+    wrapper_check.check(node)
+    if is_set_aside(model, node) or not fits(node):
+        unsupported(model, node, target_name(op), wrapper.operands(node))
+        return None
+    return placed(model, node), read(model, node, wrapper.read_args(node))
 
 
 def unsupported(model: Model, node: Node, name: str, mutated: dict[str, Any]) -> None:
@@ -44,7 +65,7 @@ def placed(model: Model, node: Node) -> list[Value]:
     return value if isinstance(value, list) else [value]
 
 
-def settled(model: Model, operand: Node, result: Value) -> tuple[Storage, Reason | None]:
+def settled(model: Model, operand: Node, result: Value) -> Settled:
     """Settle a result that a wrapper clones with its operand's strides."""
     if not isinstance(result, Place):
         return model.new_storage(operand), Reason.UNSUPPORTED
@@ -61,20 +82,26 @@ def handed_back(op: Any, by_name: dict[str, Any]) -> dict[int, Any]:
     return {i: by_name[name] for i, name in enumerate(schema_of(op).returns) if name is not None}
 
 
-def hand_out(rewriter: Rewriter, node: Node, call: Node, written: dict[Any, Any], first: int) -> None:
-    """Give the users of a wrapper's results what the mutable call leaves behind."""
+def hand_out(rewriter: Rewriter, node: Node, call: Node, written: dict[Any, Any]) -> None:
+    """Give the users of a wrapper's results what the mutable call leaves behind.
+
+    Args:
+        rewriter: the rewrite.
+        node: the wrapper.
+        call: the call of its operator; kernels return nothing.
+        written: by position, or by name of a kernel's argument, what stands for the results.
+    """
     op: Any = node.args[0] if node.args else None
     val: Any = node.meta.get("val")
+    count = 0 if op is None else len(schema_of(op).returns)
     if op is not None:
-        several = len(schema_of(op).returns) > 1
-        call.meta["val"] = tuple(val[:first]) if several else None if returns_only_none(op) else val[0]
+        call.meta["val"] = tuple(val[:count]) if count > 1 else val[0] if count else None
     for user in list(node.users):
         key = user.args[1]
         if key in written:
             _project(rewriter, user, written[key])
-        elif op is not None and len(schema_of(op).returns) > 1:
-            item = rewriter.emitter.call(user, operator.getitem, (call, key))
-            item.meta["val"] = val[key]
+        elif count > 1:
+            item = rewriter.call(user, operator.getitem, (call, key), {}, val[key])
             rewriter.replace(user, item)
         else:
             rewriter.replace(user, call)

@@ -7,11 +7,14 @@ layout: the exchange is legal iff every view can still be made and no other resu
 
 from __future__ import annotations
 
+import itertools
+import math
 import operator
 from typing import Any
 
 import torch
 from torch.fx import Node
+from torch.fx.node import map_arg
 
 from ... import _torch
 from ...graph.collective import is_collective
@@ -19,15 +22,15 @@ from ...graph.layouts import Layout
 from ...memory.region import Region, as_size
 from ...ops import views
 from ...ops.schema import argument, is_operator, schema_of, tensors
-from ...ops.true_strides import is_mistold
+from ...ops.true_strides import has_one, is_mistold
 from ...ops.wrapper_names import is_wrapper
 from ...reason import Reason
 from ..facts.model import Model
 from ..facts.place import Place, Storage, Value, is_known, reads_alike
-from . import mixtures
 
 _INT = frozenset({int})
-_FEW = 32  # elements that are looked at one by one
+_REFUSED = object()  # what running an operator gives that does not run
+_MOST_MIXTURES = 16  # an operator with more of them keeps its operands' layouts
 _MOST_USERS = 64  # a result used more often than this keeps its own layout: the check stays linear
 
 
@@ -48,13 +51,14 @@ def settle(
     storage.relaid = item is None and node in model.relaid  # by what its operand is laid out like
     assert place is not None
     layout = model.layouts.of(storage.node, item)
-    is_told = _has_form(model, place, result) and not _is_guess(model, operand, storage.node, layout)
-    if not is_told or _is_turned_nothing(place, result):
+    is_told = not model.layouts.of(operand).untold and not _is_guess(model, operand, storage.node, layout)
+    if not is_told or not _has_form(model, place, result) or _is_turned_nothing(place, result):
         return storage, Reason.LAYOUT
     if model.geometry.self_overlapping(place.region):
         return storage, Reason.SELF_OVERLAP
     shift = place.region.offset - result.region.offset
-    if layout.may_move(shift) and _is_alike(model, place, result):
+    alike = model.geometry.same_layout(place.region, result.region)
+    if alike and layout.may_move(shift) and _same_units(model, place.value, result.value):
         storage.shift = shift
         storage.relaid = place.storage.relaid
         return storage, None
@@ -96,12 +100,6 @@ def _is_guess(model: Model, operand: Node, node: Node, layout: Layout) -> bool:
     return model.calls.inner or layout.viewed > 0
 
 
-def _is_alike(model: Model, place: Place, result: Place) -> bool:
-    """Return whether a result has its operand's layout, as far as anybody would notice."""
-    alike = model.geometry.same_layout(place.region, result.region)
-    return alike and _same_units(model, place.value, result.value)
-
-
 def _same_units(model: Model, a: torch.Tensor, b: torch.Tensor) -> bool:
     """Return whether the strides of dimensions of one agree, too: operators choose memory formats by them."""
     mine, other = a.stride(), b.stride()
@@ -134,7 +132,9 @@ def _relay(model: Model, node: Node, operand: torch.Tensor, item: int | None) ->
             return False
         for n in (user, *user.users) if isinstance(laid.get(user), list) else (user,):
             pending.update(n.users if n in laid and not isinstance(laid[n], list) else ())
-    mixtures.note(model, laid)
+    model.relaid.update(laid)
+    for n, value in laid.items():
+        model.tried.setdefault(n, []).append(value)
     if item is not None:
         mine = model.relaid.get(node, node.meta["val"])
         model.relaid[node] = [operand if i == item else t for i, t in enumerate(mine)]
@@ -156,14 +156,11 @@ def _agrees(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
         return told  # such a result has the strides that it had
     if not schema.name.startswith(("aten::", "prims::")):
         return _is_kernel(user) and all(_is_told_nothing(model, user, n, laid[n]) for n in _laid(user, laid))
-    if schema.by_strides:
-        if argument(user, schema.names[0]) not in laid:
-            return True  # a source: what it is put into has the layout that it had
-        if not _names_the_same(user, laid):
-            return False
-    new_operands = mixtures.given(model, user, laid)
-    result = mixtures.run(model, user, new_operands)
-    if result is mixtures.REFUSED or not mixtures.works_with_any(model, user, laid, result):
+    if schema.by_strides:  # of a source it takes the elements, whatever their layout
+        return argument(user, schema.names[0]) not in laid
+    new_operands = _given(model, user, laid)
+    result = _run(model, user, new_operands)
+    if result is _REFUSED or not _works_with_any(model, user, new_operands, result):
         return False
     source = {_torch.storage_key(t) for value in new_operands.values() for t in tensors(value)}
     if schema.meta_only and not _same_numbers(model, result, user.meta.get("val")):
@@ -173,13 +170,66 @@ def _agrees(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
         return False
     if schema.view:
         return _agrees_as_view(model, user, laid, new, source)
-    if any(_torch.storage_key(t) in _keys(user) or _asked_for_units(model, t) for t in old):
+    if any(_torch.storage_key(t) in _keys(user) for t in old):
         return False  # it may alias, though its schema hides that, and nobody would look at what uses it
+    if model.layouts.has_views and any(map(has_one, old)):
+        return False  # a view may go by the stride of a dimension of one, which fake tensors do not tell
     both = enumerate(zip(new, old, strict=True))
     if all(_is_unused(user, i) or (_same_strides(model, *p) and _same_units(model, *p)) for i, p in both):
         return True
     # What it returns is laid out anew as well, in place and functional.
     return user not in model.setting.own_layout and len(new) == 1 and _lay(user, new, laid)
+
+
+def _given(model: Model, user: Node, laid: dict[Node, Any]) -> dict[Node, Any]:
+    """Return the operands of a user that are laid out anew, now or before, each with its new value."""
+    found = {n: laid.get(n, model.relaid.get(n)) for n in user.all_input_nodes}
+    return {n: value for n, value in found.items() if value is not None}
+
+
+def _run(model: Model, user: Node, laid: dict[Node, Any]) -> Any:
+    """Run a user on fake tensors, some of them laid out anew; ``_REFUSED`` where it does not run."""
+    if model.fake_mode is None:
+        return _REFUSED
+    args, kwargs = map_arg((user.args, user.kwargs), lambda n: laid.get(n, n.meta.get("val")))
+    try:
+        with _torch.expecting_refusal(), model.fake_mode, _torch.dispatching(), torch.no_grad():
+            return user.target(*args, **kwargs)  # type: ignore[operator]
+    except Exception:  # noqa: BLE001  (any refusal means: this user needs the old layout)
+        return _REFUSED
+
+
+def _works_with_any(model: Model, user: Node, laid: dict[Node, Any], result: Any) -> bool:
+    """Return whether a user's result has a known layout whichever of its operands are laid out anew.
+
+    Results are laid out anew one by one, and each of them may be refused later.
+
+    Args:
+        model: the model under construction.
+        user: the operator.
+        laid: its operands that are laid out anew.
+        result: what the operator returns when all of them are.
+    """
+    if len(laid) < 2:
+        return True
+    written = user.meta.get("val")
+    if user in model.relaid and _is_alike(model, result, written):
+        return False  # with all of them it would be laid out as written, and with some it would not
+    known = [result, written, *model.tried.get(user, ())]
+    choices = [(n.meta["val"], *model.tried.get(n, ()), value) for n, value in laid.items()]
+    if math.prod(map(len, choices)) > _MOST_MIXTURES:
+        return False
+    mixtures = (dict(zip(laid, mixture, strict=True)) for mixture in itertools.product(*choices))
+    results = (_run(model, user, mixture) for mixture in mixtures)
+    return all(any(_is_alike(model, found, layout) for layout in known) for found in results)
+
+
+def _is_alike(model: Model, a: Any, b: Any) -> bool:
+    """Return whether two values have the same strides, tensor by tensor; those of dimensions of one, too."""
+    one, two = list(tensors(a)), list(tensors(b))  # of what did not run there are none
+    return len(one) == len(two) and all(
+        _same_strides(model, s, t) and _same_units(model, s, t) for s, t in zip(one, two, strict=True)
+    )
 
 
 def _agrees_as_noted(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
@@ -222,50 +272,8 @@ def _is_untold(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
     if not isinstance(operand, Node):
         return False
     if schema.untold_of_one:
-        return _has_one(operand.meta["val"])
+        return has_one(operand.meta["val"])
     return any(is_mistold(user, value) for value in (None, *model.tried.get(operand, ()), laid.get(operand)))
-
-
-def _asked_for_units(model: Model, value: torch.Tensor) -> bool:
-    """Return whether a view may go by the stride of a dimension of one, which fake tensors do not tell.
-
-    One with smaller items needs a stride of 1 in the last dimension, and the graph as written works. One
-    with larger items needs strides that are whole items.
-    """
-    if not model.layouts.has_views:
-        return False
-    strides = zip(value.shape, value.stride(), strict=True)
-    found = [stride for size, stride in strides if not isinstance(size, int) or size == 1]
-    if model.layouts.unit > value.element_size():
-        return bool(found)
-    return not all(isinstance(n, int) and n != 1 for n in found)
-
-
-def _has_one(value: torch.Tensor) -> bool:
-    """Return whether a tensor has a dimension of one, or one that may be."""
-    return not all(isinstance(n, int) and n != 1 for n in Region.of(value).sizes)
-
-
-def _names_the_same(user: Node, laid: dict[Node, Any]) -> bool:
-    """Return whether strides that an operator is given name the same elements of its operand as before.
-
-    They do where it takes a few elements that stay where they are.
-    """
-    if schema_of(user.target).name not in ("aten::as_strided", "aten::as_strided_scatter"):
-        return False
-    names = (schema_of(user.target).names[0], "size", "stride", "storage_offset")
-    operand, size, stride, offset = (argument(user, name) for name in names)
-    old: torch.Tensor = operand.meta["val"]
-    if not all(isinstance(n, int) for n in (offset, *size, *stride)):
-        return False
-    item = old.element_size()
-    taken = Region(offset * item, tuple(size), tuple(n * item for n in stride), item)
-    moves = Region.of(laid[operand]).moves_from(Region.of(old), _FEW)
-    few = taken.moves_from(taken, _FEW)
-    if moves is None or few is None:
-        return False
-    staying = {was for was, now in moves if was == now}
-    return all(element in staying for element, _ in few)
 
 
 def _lay(user: Node, new: list[torch.Tensor], laid: dict[Node, Any]) -> bool:

@@ -18,7 +18,7 @@ from torch.fx.node import map_arg
 
 from ... import _torch
 from ...errors import GraphError
-from ...graph.layouts import displaced_scatters
+from ...graph import find_layouts
 from ...memory.geometry import Geometry
 from ...memory.region import Region
 from ...ops import wrapper
@@ -71,7 +71,7 @@ def _retell(graph: Graph) -> dict[Node, Any]:
     try:
         mistold = {n for n in graph.nodes if id(n.target) in ruled and is_mistold(n)}
         # Nobody but offsets asks where a value begins.
-        displaced = displaced_scatters(graph) if is_named else frozenset()
+        displaced = find_layouts.displaced_scatters(graph) if is_named else frozenset()
     except (TypeError, AttributeError, IndexError, KeyError):
         return {}  # arguments that do not fit: the analysis says which
     first = mistold | displaced

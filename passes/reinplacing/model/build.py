@@ -23,7 +23,7 @@ from ..facts.model import Model
 from ..facts.options import DEFAULT, Options
 from ..facts.place import Place, Write, followed, mapped, places
 from ..facts.premises import Setting
-from ..kinds import call, kind
+from ..kinds import kind
 from ..kinds.view_scatter import check_reach
 from ..layout import hidden_alias
 from . import declared, effects, fused, inputs
@@ -89,9 +89,9 @@ def _visit_other(model: Model, node: Node) -> None:
         return
     if is_operator(node.target):
         _visit_operator(model, node)
-    elif effects.visit(model, node) or kind.visit_wrapper(model, node):
+    elif effects.visit(model, node) or kind.visit_call(model, node):
         return
-    elif not call.visit(model, node):
+    else:
         _visit_unknown(model, node)
 
 
@@ -122,7 +122,7 @@ def _visit_operator(model: Model, node: Node) -> None:
         _visit_unknown(model, node)
     elif schema.view or (schema.returns and schema.returns[0] is not None):
         _visit_view(model, node, schema)
-    elif not kind.visit_candidate(model, node):
+    elif not kind.visit_operator(model, node):
         _visit_pure(model, node)
 
 

@@ -29,8 +29,8 @@ from torch.fx import Node
 from ...graph.alias import uses, viewed
 from ...ops import lists
 from ...ops.computed import is_factory, is_pointwise
-from ...ops.schema import schema_of
-from ..facts.candidate import Candidate, Kind
+from ...ops.schema import traits_of
+from ..facts.candidate import Candidate
 from ..facts.model import Model
 from ..facts.options import Options
 from ..facts.place import Place
@@ -51,7 +51,7 @@ def fused(model: Model, options: Options) -> frozenset[int]:
 
 
 def _is_computed_scatter(candidate: Candidate) -> bool:
-    return candidate.kind is Kind.SCATTER and schema_of(candidate.node.target).is_computed_scatter
+    return traits_of(candidate.node.target).is_computed_scatter
 
 
 def _of_lists(model: Model) -> Iterator[Candidate]:
@@ -64,7 +64,7 @@ def _of_lists(model: Model) -> Iterator[Candidate]:
     unstored: set[Node] = set()
     for candidate in model.candidates:  # in graph order
         node = candidate.node
-        if candidate.kind is not Kind.IN_PLACE or not lists.is_list(node):
+        if not lists.is_list(node):
             continue
         if node not in is_computed:
             if lists.is_unstored(node):

@@ -5,6 +5,7 @@ It knows what replaced each node, where its bytes went, and which fake values ar
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from torch.fx import Node
 
 from ...graph.emit import Emitter
 from ...memory import geometry
-from ..facts.candidate import Candidate, Kind
+from ..facts.candidate import Candidate
 from ..facts.decision import Decision
 from ..facts.model import Model
 from ..facts.place import Place, Storage
@@ -41,6 +42,22 @@ class Rewriter:
         node.replace_all_uses_with(new)
         self.replaced[node] = new
         self.dead.append(node)
+
+    def hand_out(self, node: Node, made: Mapping[Any, Any]) -> None:
+        """Let what takes results out of ``node`` stand for what was made of them, by their positions."""
+        for user in list(node.users):
+            self.replace(user, made[user.args[1]])
+        self.dead.append(node)
+
+    def call(self, node: Node, target: Any, args: Any, kwargs: Any, val: Any) -> Node:
+        """Insert a call before ``node``, of which the value is known."""
+        call = self.emitter.call(node, target, args, kwargs)
+        call.meta["val"] = val
+        return call
+
+    def copy_into(self, node: Node, view: Node, source: Any) -> None:
+        """Store a value into a view, before ``node``."""
+        self.call(node, torch.ops.aten.copy_.default, (view, source), {}, view.meta["val"])
 
     def moved(self, place: Place | None) -> int:
         """Return by how many items a storage's bytes moved when it joined its buffer."""
@@ -71,9 +88,7 @@ class Rewriter:
         """
         if self.is_in_place(candidate):
             return current
-        is_call = candidate.kind is Kind.CALL  # its result is recorded where the subgraph leaves it
-        was = node.meta["val"][candidate.slot] if is_call else candidate.operand.value
-        return self.cloned(node, candidate, current, was, result)
+        return self.cloned(node, candidate, current, candidate.operand.value, result)
 
     def cloned(
         self, node: Node, candidate: Candidate, current: Any, was: torch.Tensor, result: Any = None

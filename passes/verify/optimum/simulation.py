@@ -68,11 +68,6 @@ class Choice:
     slot: Any
     nbytes: int
 
-    @property
-    def is_candidate(self) -> bool:
-        """Whether it is a candidate, copied unless it is in place; else an operand, copied at will."""
-        return not (isinstance(self.slot, tuple) and self.slot[0] in ("copy of", "part"))
-
 
 class Simulation:
     """A functional graph with its inputs, run once as written and then with any choices.

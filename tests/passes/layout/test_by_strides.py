@@ -14,7 +14,7 @@ aten = torch.ops.aten
 Use = Callable[[Tensor, Tensor], Tensor]
 
 
-def in_place(use: Use, rows: int = 6) -> bool:
+def in_place(use: Use) -> bool:
     """Return whether every second column of a tensor is written where it lies although somebody uses it."""
 
     def program(x: Tensor, where: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
@@ -22,29 +22,14 @@ def in_place(use: Use, rows: int = 6) -> bool:
         x.copy_(new)
         return use(new, y), new.sum()
 
-    x = torch.arange(rows * 8, dtype=torch.int64).view(rows, 8)[:, ::2]
+    x = torch.arange(48, dtype=torch.int64).view(6, 8)[:, ::2]
     y = torch.arange(100, 108, dtype=torch.int64).view(2, 4)
     report, _ = rewritten(program, x, torch.tensor([1, 3]), y)
     return "aten::index_put.self" in report.reinplaced
 
 
-@pytest.mark.parametrize("rows", [6, 10])
-@pytest.mark.parametrize("element", [0, 5])
-def test_few_elements_are_looked_at_one_by_one_and_many_are_not(rows: int, element: int) -> None:
-    taken = in_place(lambda new, y: aten.as_strided.default(new, [1], [1], element) * 1, rows)
-    assert taken is (rows == 6 and element == 0)
-
-
-@pytest.mark.parametrize("element", [0, 5])
-def test_so_they_are_for_a_scatter(element: int) -> None:
-    def use(new: Tensor, y: Tensor) -> Tensor:
-        return aten.as_strided_scatter.default(new, y[0, :1], [1], [1], element) * 1
-
-    assert in_place(use) is (element == 0)
-
-
 @pytest.mark.parametrize("element", [0, 1])
-def test_a_scatter_into_elements_that_stay_is_carried_out_where_they_are(element: int) -> None:
+def test_a_scatter_into_elements_that_are_named_copies_what_would_be_laid_out_anew(element: int) -> None:
     def program(x: Tensor, where: Tensor, y: Tensor) -> Tensor:
         new = aten.index_put.default(x, [where], y)
         part = aten.as_strided.default(new, [1], [2], element)
@@ -53,10 +38,15 @@ def test_a_scatter_into_elements_that_stay_is_carried_out_where_they_are(element
         return y * 2
 
     report, _ = rewritten(program, torch.arange(12)[::2], torch.tensor([1, 0]), torch.tensor([100, 200]))
-    assert (report.clone_bytes == 0) is (element == 0)
+    assert report.clone_bytes > 0
 
 
 USES: dict[str, Use] = {
+    "the first element": lambda new, y: aten.as_strided.default(new, [1], [1], 0) * 1,
+    "another element": lambda new, y: aten.as_strided.default(new, [1], [1], 5) * 1,
+    "a scatter of the first element": lambda new, y: aten.as_strided_scatter.default(
+        new, y[0, :1], [1], [1], 0
+    ),
     "the beginning of the operand": lambda new, y: aten.as_strided.default(new, [1], [1]) * 1,
     "a copy": lambda new, y: aten.as_strided_copy.default(new, [4], [5], 1),
     "a reshape": lambda new, y: aten._reshape_alias.default(new, [24], [1]) * 1,
@@ -66,7 +56,7 @@ USES: dict[str, Use] = {
 
 
 @pytest.mark.parametrize("use", USES.values(), ids=USES)
-def test_what_is_not_told_by_its_elements_keeps_the_strides(use: Use) -> None:
+def test_what_is_named_by_strides_keeps_them(use: Use) -> None:
     assert not in_place(use)
 
 

@@ -14,7 +14,7 @@ from pytest_reinplace.passes import Reason, Report, reinplace
 from pytest_reinplace.passes._torch import hop
 from pytest_reinplace.passes.fuzz import adversary
 from pytest_reinplace.passes.fuzz.builder import GraphBuilder
-from pytest_reinplace.passes.graph.layouts import known
+from pytest_reinplace.passes.graph.find_layouts import known
 from pytest_reinplace.passes.inductor.target import INDUCTOR
 from pytest_reinplace.passes.reinplacing.facts.options import Options
 from pytest_reinplace.passes.reinplacing.run import reinplace_graph

@@ -15,7 +15,7 @@ from torch.fx import GraphModule
 from pytest_reinplace.passes import Options, ReinplaceError, declare, reinplace
 from pytest_reinplace.passes.fuzz import adversary, dtype_view
 from pytest_reinplace.passes.fuzz.builder import GraphBuilder
-from pytest_reinplace.passes.graph.layouts import known
+from pytest_reinplace.passes.graph.find_layouts import known
 from pytest_reinplace.passes.inductor.target import INDUCTOR
 from pytest_reinplace.passes.ops import higher_order, in_place_form, schema
 from pytest_reinplace.passes.oracle import command

@@ -11,7 +11,8 @@ from torch.fx import GraphModule
 from pytest_reinplace.passes import GraphError, RewriteError, analyze, reinplace
 from pytest_reinplace.passes.graph.emit import Emitter
 from pytest_reinplace.passes.reinplacing import rewrite
-from pytest_reinplace.passes.reinplacing.kinds import functional_write, view_scatter, wrapper_results
+from pytest_reinplace.passes.reinplacing.kinds import functional as with_form
+from pytest_reinplace.passes.reinplacing.kinds import view_scatter, wrapper_results
 from pytest_reinplace.passes.reinplacing.write.rewriter import Rewriter
 from pytest_reinplace.passes.strategies import random_graph
 from pytest_reinplace.passes.verify import assert_equivalent
@@ -133,7 +134,7 @@ STEPS = [
     *((rewrite._Walk, name) for name in ("_refresh", "_copy_operand", "_returned")),
     (view_scatter, "_write_view"),
     *((wrapper_results, name) for name in ("hand_out", "_project")),
-    *((functional_write, name) for name in ("rewrite", "_call")),
+    *((with_form, name) for name in ("rewrite", "_write")),
     (rewrite, "_check"),
 ]
 

@@ -1,0 +1,207 @@
+"""What Inductor, or functionalization before it, does wrong, and what we do about it: one row each.
+
+A defence costs lines, compile time and sometimes a copy, and nobody notices when torch no longer needs it. So
+each can be switched off, and ``tests/passes/inductor/defect_programs.py`` has a program that is wrong then;
+``pytest -s tests/passes/inductor/defects_off.py`` runs them on the torch at hand. A row that no supported
+torch needs is to be deleted, and its defence with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Defect:
+    """Something that goes wrong without us.
+
+    Args:
+        name: how it is switched off.
+        symptom: what goes wrong.
+        by: the function that sees to it, ``"module.function"``.
+        seen: the versions of torch on which its program was run without the defence and was not right.
+        right: those on which it was right all the same.
+        gpu: whether its program needs a GPU: where none was at hand it was not run.
+    """
+
+    name: str
+    symptom: str
+    by: str
+    seen: tuple[str, ...] = ()
+    right: tuple[str, ...] = ()
+    gpu: bool = False
+
+
+_ALL = ("2.11", "2.13", "2.15")
+_FROM_NOOPS = "no-op removal drops what keeps two values apart"
+
+
+_ROWS = (
+    # -- functionalization ---------------------------------------------------------------------------
+    Defect(
+        "slices-from-storage",
+        "A v2 wrapper counts a slice of an input that begins inside its storage from the storage's start.",
+        "mend.wrapper_slices.mend",
+        seen=_ALL,
+    ),
+    Defect(
+        "offset-of-a-view",
+        "The symbolic offset of a view is lowered to that of its buffer.",
+        "mend.wrapper_slices.mend",
+        seen=_ALL,
+    ),
+    # -- the joint graph -----------------------------------------------------------------------------
+    Defect(
+        "late-epilogue",
+        f"An input is copied from after another epilogue wrote it: {_FROM_NOOPS}.",
+        "mend.kept_copies.protect",
+        seen=("2.11", "2.13"),
+        right=("2.15",),
+    ),
+    Defect(
+        "merged-outputs", f"Two outputs share storage: {_FROM_NOOPS}.", "mend.kept_copies.protect", seen=_ALL
+    ),
+    # -- wrappers that stay --------------------------------------------------------------------------
+    Defect(
+        "unmarked-wrapper",
+        "A wrapper without a mark of what it clones clones nothing.",
+        "stage.clone_all",
+        seen=("2.11",),
+        right=("2.13", "2.15"),
+    ),
+    Defect(
+        "clone-of-a-dtype-view",
+        "What a wrapper clones of a view of another dtype is cloned from the wrong offset, or not compiled.",
+        "mend.wrapper_operands.copy_operands",
+        seen=_ALL,
+    ),
+    Defect(
+        "clone-at-a-symbol",
+        "What a wrapper clones from a symbolic offset is taken to begin at 0.",
+        "mend.wrapper_operands.copy_operands",
+        seen=_ALL,
+    ),
+    Defect(
+        "clone-of-an-input",
+        "What a wrapper clones of an input that begins inside its storage is found at the wrong offset.",
+        "mend.wrapper_operands.copy_operands",
+        seen=("2.11",),
+        right=("2.13", "2.15"),
+    ),
+    Defect(
+        "clone-of-a-part",
+        "A wrapper clones a computed part beyond the end of what was computed.",
+        "mend.wrapper_operands.copy_operands",
+        seen=_ALL,
+    ),
+    Defect(
+        "region-that-writes",
+        "A clone is not put before a nested region that writes what was cloned.",
+        "stage.ReinplacePass",
+        seen=_ALL,
+    ),
+    # -- lowering ------------------------------------------------------------------------------------
+    Defect(
+        "spoiled-by-a-kernel",
+        "A value is computed after a kernel has written what it is computed from.",
+        "mend.stored_early.realize",
+        seen=_ALL,
+    ),
+    Defect(
+        "written-twice",
+        "What a kernel writes through two arguments is computed for each of them, into memory of its own.",
+        "mend.stored_early.realize",
+        seen=_ALL,
+    ),
+    Defect(
+        "spoiled-by-a-scatter",
+        "What a scatter stores, or where, is read after elements of it were stored.",
+        "mend.stored_early.realize",
+        seen=_ALL,
+    ),
+    Defect(
+        "unseen-write",
+        "A buffer that is made of nothing is made again where it is read, after a kernel has written it.",
+        "mend.marked_written.mark",
+        seen=("2.11", "2.13"),
+        right=("2.15",),
+    ),
+    Defect(
+        "offsets-from-input",
+        "An offset into an input that begins inside its storage is counted from where the input begins.",
+        "mend.input_offsets.rebase",
+        seen=("2.11",),
+        right=("2.13", "2.15"),
+    ),
+    Defect(
+        "refused-kernel",
+        "An in-place operator that has a decomposition is not compiled.",
+        "stage.call_kernels",
+        seen=_ALL,
+    ),
+    Defect(
+        "chances-as-a-number",
+        "The tensor of chances of bernoulli_ is written into the program as if it were a number.",
+        "target.InductorTarget.runs_form",
+        seen=_ALL,
+    ),
+    Defect(
+        "exchanged-buffer",
+        "Lists, fills and masked values are stored into another buffer; views of the first keep the old one.",
+        "refuse.writes.lost_by_exchange",
+        seen=("2.11", "2.13"),
+        right=("2.15",),
+    ),
+    # -- the scheduler -------------------------------------------------------------------------------
+    Defect(
+        "misordered-store",
+        "From the second write into a buffer on, what is stored is read after other elements were stored.",
+        "refuse.misordered.hazards",
+        seen=("2.11", "2.13"),
+        right=("2.15",),
+    ),
+    Defect(
+        "overtaken-reader",
+        "From the second write into a buffer on, a reader shares a kernel with a store over what it reads.",
+        "refuse.misordered.hazards",
+        seen=("2.11", "2.13"),
+        right=("2.15",),
+    ),
+    Defect(
+        "racing-list",
+        "A kernel for a list runs an element beside another one that overwrites what it reads.",
+        "mend.racing_lists.racing",
+        gpu=True,
+    ),
+    Defect(
+        "list-of-one",
+        "A kernel for a list of one element is not compiled.",
+        "mend.racing_lists.racing",
+        gpu=True,
+    ),
+)
+DEFECTS: dict[str, Defect] = {row.name: row for row in _ROWS}
+_off: set[str] = set()
+
+
+def defended(name: str) -> bool:
+    """Return whether we do something about a defect: always, but for ``undefended``."""
+    return name not in _off
+
+
+def switched_off() -> tuple[str, ...]:
+    """Return the names of all that is switched off: what is compiled like this is no use to others."""
+    return tuple(sorted(_off))
+
+
+@contextlib.contextmanager
+def undefended(*names: str) -> Iterator[None]:
+    """Do nothing about some defects inside; raises ``KeyError`` for a name that none has."""
+    added = {DEFECTS[name].name for name in names} - _off
+    _off.update(added)
+    try:
+        yield
+    finally:
+        _off.difference_update(added)

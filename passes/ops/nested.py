@@ -1,0 +1,57 @@
+"""Values nested in lists, tuples, dicts and slices: what lies inside, and the same with others there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from torch.fx import Node
+
+LISTS = (list, tuple)  # the union of the two would be made anew each time it is asked for
+T = TypeVar("T")
+
+
+def inside(kind: type[T], value: Any) -> Iterator[T]:
+    """Yield what there is of a kind in a nested value."""
+    if isinstance(value, kind):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from inside(kind, item)
+    elif isinstance(value, LISTS):
+        for item in value:
+            yield from inside(kind, item)
+
+
+def nodes(value: Any) -> list[Node]:
+    """Return the nodes inside the arguments of a node, in order, once for each use."""
+    found: list[Node] = []
+    _add_nodes(value, found)
+    return found
+
+
+def _add_nodes(value: Any, found: list[Node]) -> None:
+    if isinstance(value, Node):
+        found.append(value)
+    elif isinstance(value, LISTS):
+        for item in value:
+            if item is not None:
+                _add_nodes(item, found)
+    elif isinstance(value, dict):
+        for item in value.values():
+            _add_nodes(item, found)
+    elif isinstance(value, slice):
+        _add_nodes((value.start, value.stop, value.step), found)
+
+
+def mapped(kinds: type | tuple[type, ...], one: Callable[[Any], Any], value: Any) -> Any:
+    """Apply ``one`` to what there is of some kinds in a nested value; all else becomes ``None``."""
+    if value is None:
+        return None
+    if isinstance(value, kinds):
+        return one(value)
+    if isinstance(value, dict):
+        return {k: mapped(kinds, one, v) for k, v in value.items()}
+    if isinstance(value, LISTS):
+        return [mapped(kinds, one, v) for v in value]
+    return None

@@ -1,0 +1,204 @@
+"""For each defect of Inductor's that we defend against, a program that is wrong without the defence."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ..trace import arange, ops
+
+Tensor = torch.Tensor
+N = 96
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Program:
+    """What is compiled.
+
+    Args:
+        function: in terms of its inputs, which it may write.
+        inputs: makes them.
+        options: of Inductor's, beside ours.
+        dynamic: whether it is compiled for all sizes.
+        undecided: whether nothing is put in place, so that wrappers stay.
+    """
+
+    function: Callable[..., Any]
+    inputs: Callable[[], tuple[Tensor, ...]]
+    options: dict[str, Any] = dataclasses.field(default_factory=dict)
+    dynamic: bool = False
+    undecided: bool = False
+
+
+def inside(count: int = 16) -> Tensor:
+    """Return a matrix that begins inside its storage."""
+    return arange(64)[8 : 8 + count].view(4, -1)
+
+
+def rows() -> tuple[Tensor, Tensor]:
+    return arange(4, 4), arange(4, 4) + 7
+
+
+def vectors() -> tuple[Tensor, Tensor]:
+    return arange(N), arange(N) + 5
+
+
+def slices(x: Tensor) -> None:
+    ops.scale(x[:, 1:3], x[:, 5:7])
+
+
+def one_row(x: Tensor, by: Tensor) -> Tensor:
+    ops.scale(x[1], by[0])
+    return x.sum(1)
+
+
+def written_part_of_a_part(x: Tensor, by: Tensor) -> Tensor:
+    ops.scale(x[1:][1:, 1], by[0, :2])
+    return x + 1
+
+
+def two_clones(x: Tensor) -> tuple[Tensor, Tensor]:
+    new = x + 1
+    return new.clone(), new.clone()
+
+
+def copied_then_written(x: Tensor, y: Tensor) -> None:
+    part = x.split(4)[0]
+    y.copy_(part)
+    x.add_(1)
+
+
+def two_written(x: Tensor, y: Tensor) -> Tensor:
+    old = x + y
+    ops.some([x, y], None)
+    return old + x + y
+
+
+def behind_a_dtype_view(x: Tensor, v: Tensor) -> Tensor:
+    ops.scale(x[1:3].view(torch.int16), v)
+    x[2:4] = 1.0
+    return x.sum(1)
+
+
+def column(x: Tensor, by: Tensor) -> Tensor:
+    y = x * 2
+    ops.scale(y[:, 1], by[0])
+    return y + 1
+
+
+@torch.compiler.nested_compile_region
+def region(a: Tensor) -> Tensor:
+    a.add_(1)
+    return a * 2
+
+
+def regions(x: Tensor) -> tuple[Tensor, ...]:
+    y = x * 2
+    return y, region(y), region(y)
+
+
+def old_beside_new(x: Tensor, by: Tensor) -> Tensor:
+    earlier = x * 2
+    ops.scale(x[0], by[0])
+    return earlier + 1
+
+
+def through_two_arguments(x: Tensor) -> Tensor:
+    y = x + 1
+    ops.both(y, y)
+    return y * 2 + x
+
+
+def scattered_of_itself(x: Tensor, places: Tensor) -> Tensor:
+    return x.scatter_(0, places, x[: len(places)] * 3)
+
+
+def drawn(x: Tensor) -> tuple[Tensor, ...]:
+    y, z = torch.zeros(8), torch.zeros(8)
+    y.normal_()
+    z.masked_scatter_(torch.arange(8) % 3 == 0, torch.ones(8))
+    return y, y * 2 + x, z * 2 + x
+
+
+def by_strides(x: Tensor) -> Tensor:
+    before = torch.as_strided(x, (3,), (2,), 12) * 2
+    x.as_strided((3,), (1,), 14).add_(5)
+    return before
+
+
+def added_by_index(x: Tensor, by: Tensor) -> None:
+    x.index_add_(0, torch.tensor([1, 2]), by[:2])
+
+
+def chances(x: Tensor) -> Tensor:
+    h = x * 2
+    h.bernoulli_(torch.sigmoid(x))
+    return h
+
+
+def masked(x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
+    y = x * 2
+    ops.scale(y[4:8], w[:4])
+    y[w > 20] = 5
+    ops.scale(y, w)
+    return y, x
+
+
+def shifted_itself(x: Tensor) -> None:
+    x[0] = x[3] * 2
+    x[1:4] = x[0:3] + 1
+
+
+def shifted_over(x: Tensor, w: Tensor) -> Tensor:
+    x[80:82] = 7
+    z = x[0:40] + w[:40]
+    x[1:41] = w[:40] * 3
+    return z
+
+
+def listed_crosswise(x: Tensor, y: Tensor, w: Tensor) -> None:
+    torch._foreach_add_([x, y], w)
+    torch._foreach_add_([y, x], [x * 2, y * 2])
+
+
+def list_of_one(x: Tensor) -> Tensor:
+    return torch._foreach_add([x], 1)[0].sum(0)
+
+
+def on_gpu(count: int, length: int = 1 << 20) -> tuple[Tensor, ...]:
+    return tuple(torch.arange(length, dtype=torch.float32, device="cuda") % (97 + i) for i in range(count))
+
+
+_V1 = {"enable_auto_functionalized_v2": False}
+
+PROGRAMS: dict[str, Program] = {
+    "slices-from-storage": Program(slices, lambda: (inside(32),)),
+    "offset-of-a-view": Program(written_part_of_a_part, rows, dynamic=True),
+    "late-epilogue": Program(copied_then_written, lambda: (arange(8, 4), arange(4, 4))),
+    "merged-outputs": Program(two_clones, lambda: (arange(4, 4),)),
+    "unmarked-wrapper": Program(two_written, rows, _V1, undecided=True),
+    "clone-of-a-dtype-view": Program(
+        behind_a_dtype_view, lambda: (arange(4, 4), torch.full((2, 8), 3, dtype=torch.int16)), undecided=True
+    ),
+    "clone-at-a-symbol": Program(one_row, rows, _V1, dynamic=True, undecided=True),
+    "clone-of-an-input": Program(one_row, lambda: (inside(), arange(4, 4)), undecided=True),
+    "clone-of-a-part": Program(column, rows, _V1, undecided=True),
+    "region-that-writes": Program(regions, lambda: (arange(4),)),
+    "spoiled-by-a-kernel": Program(old_beside_new, rows),
+    "written-twice": Program(through_two_arguments, lambda: (arange(4, 4),)),
+    "spoiled-by-a-scatter": Program(
+        scattered_of_itself, lambda: (torch.arange(41), torch.arange(30) * 7 % 30)
+    ),
+    "unseen-write": Program(drawn, lambda: (arange(8),), {"fallback_random": True}),
+    "offsets-from-input": Program(by_strides, lambda: (arange(64)[8:32],)),
+    "refused-kernel": Program(added_by_index, lambda: tuple(x.bfloat16() for x in rows())),
+    "chances-as-a-number": Program(chances, lambda: (arange(100, 3),), {"fallback_random": True}),
+    "exchanged-buffer": Program(masked, vectors),
+    "misordered-store": Program(shifted_itself, lambda: (arange(4, 6),)),
+    "overtaken-reader": Program(shifted_over, vectors),
+    "racing-list": Program(listed_crosswise, lambda: on_gpu(3)),
+    "list-of-one": Program(list_of_one, lambda: on_gpu(1, 64)),
+}

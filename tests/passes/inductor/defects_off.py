@@ -1,0 +1,94 @@
+"""Each defect on the torch at hand, without its defence: ``pytest -s tests/passes/inductor/defects_off.py``.
+
+A line for each says what its program does then: it is right, wrong, or fails. It must be right with all
+defences. What the register says of this version of torch must be what is found.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch._inductor.utils import fresh_inductor_cache
+
+from pytest_reinplace.passes import Report, inductor_options
+from pytest_reinplace.passes.inductor import stage
+from pytest_reinplace.passes.inductor.defects import DEFECTS, undefended
+
+from .defect_programs import PROGRAMS, Program
+
+VERSION = ".".join(torch.__version__.split(".")[:2])
+
+Tensor = torch.Tensor
+
+
+@pytest.fixture(autouse=True)
+def alone() -> Iterator[None]:
+    """With more threads than one, Inductor calls a kernel for some of these on CPUs."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    torch.compiler.reset()
+    with fresh_inductor_cache():
+        yield
+    torch.compiler.reset()
+    torch.set_num_threads(threads)
+
+
+def shared(tensors: list[Tensor]) -> list[list[bool]]:
+    """Return which of some tensors lie in one storage."""
+    places = [t.untyped_storage().data_ptr() for t in tensors]
+    return [[one == other for other in places] for one in places]
+
+
+def tensors_of(inputs: tuple[Tensor, ...], results: Any) -> list[Tensor]:
+    found = results if isinstance(results, tuple) else (results,)
+    return [*inputs, *(t for t in found if isinstance(t, Tensor))]
+
+
+@contextlib.contextmanager
+def decided(monkeypatch: pytest.MonkeyPatch, nothing: bool) -> Iterator[None]:
+    with monkeypatch.context() as patch:
+        if nothing:
+            patch.setattr(stage, "reinplace_graph", lambda graph, options: Report())
+        yield
+
+
+def outcome(program: Program, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return what a compiled program is: ``right``, ``wrong`` or ``fails``."""
+
+    def ran(function: Callable[..., Any]) -> list[Tensor]:
+        torch.manual_seed(0)
+        given = program.inputs()
+        return tensors_of(given, function(*given))
+
+    config = torch._inductor.config.patch(**program.options)
+    compiled = torch.compile(
+        program.function, fullgraph=True, dynamic=program.dynamic, options=inductor_options()
+    )
+    expected = ran(program.function)
+    with config, decided(monkeypatch, program.undecided):
+        try:
+            actual = ran(compiled)
+        except Exception:  # noqa: BLE001  (whatever it is, it is not compiled)
+            return "fails"
+    same = all(map(torch.equal, expected, actual))
+    return "right" if same and shared(expected) == shared(actual) else "wrong"
+
+
+@pytest.mark.parametrize("name", DEFECTS)
+def test_the_register_says_what_is_so(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    row, program = DEFECTS[name], PROGRAMS[name]
+    if row.gpu and not torch.cuda.is_available():
+        print(f"\n{name}: not run, it needs a GPU")
+        pytest.skip("needs a GPU")
+    with undefended(name):
+        without = outcome(program, monkeypatch)
+    print(f"\n{name} on torch {VERSION}: {without} without {row.by}")
+    torch.compiler.reset()
+    assert outcome(program, monkeypatch) == "right"
+    known = "right" if VERSION in row.right else "not right" if VERSION in row.seen else "unknown"
+    found = "right" if without == "right" else "not right"
+    assert known in (found, "unknown"), f"the register says that it is {known} on torch {VERSION}"
