@@ -67,7 +67,7 @@ class Model:
         self.setting: Setting = setting.leaving(self.calls.known.staying(graph))
         self.layouts: Layouts = self.calls.known.of(graph, self._pinning())
         self.given: dict[int | str, Storage] = {}  # storages of inputs, by what two of the same bytes share
-        self.fake_mode: Any = _torch.fake_mode_of(t for n in graph.nodes for t in tensors(n.meta.get("val")))
+        self.fake_mode: Any = _fake_mode(graph)
         self.geometry: Geometry = Geometry(getattr(self.fake_mode, "shape_env", None))
         self.written_back: dict[int, int] = {}
         self.trees: dict[Storage, Storage] = {}
@@ -103,6 +103,10 @@ class Model:
         """Return the place of a tensor inside a storage."""
         region, shift = Region.of(tensor), storage.shift
         return Place(storage, region if shift == 0 else region.shifted(shift), tensor)
+
+    def inside(self, storage: Storage, val: Any) -> Value:
+        """Return the places inside a storage of all tensors of a nested value."""
+        return mapped(lambda t: self.at(storage, t), val)
 
     def operands(self, value: Any) -> list[tuple[Node, Place]]:
         """Return the nodes inside an argument, each with its places."""
@@ -201,6 +205,12 @@ class Model:
     def nbytes(self, region: Region) -> int:
         """Return the bytes of a region, hinted when symbolic."""
         return self.geometry.hint(region.nbytes)
+
+
+def _fake_mode(graph: Graph) -> Any:
+    """Return the mode of the graph's fake tensors, ``None`` without any."""
+    found = (_torch.fake_mode_of(list(tensors(node.meta.get("val")))) for node in graph.nodes)
+    return next((mode for mode in found if mode is not None), None)
 
 
 def calls_of(graph: Graph, options: Options) -> Calls:

@@ -221,7 +221,7 @@ def _visit_view(model: Model, node: Node, schema: OpSchema) -> None:
     is_unsure = schema.view_or_copy and isinstance(operand, Node) and model.layouts.of(operand).untold
     shares = (_torch.storage_key(t) == _torch.storage_key(owner.value) for t in tensors(val))
     if not is_unsure and all(shares):
-        model.values[node] = mapped(lambda t: model.at(owner.storage, t), val)
+        model.values[node] = model.inside(owner.storage, val)
     elif schema.view_or_copy and not is_unsure:
         _visit_pure(model, node)
     else:
