@@ -20,7 +20,7 @@ class Defect:
     Args:
         name: how it is switched off.
         symptom: what goes wrong.
-        by: the function that sees to it, ``"module.function"``.
+        by: the function that sees to it, ``"module.function"``, by its module in this package.
         seen: the versions of torch on which its program was run without the defence and was not right.
         right: those on which it was right all the same.
         gpu: whether its program needs a GPU: where none was at hand it was not run.
@@ -144,7 +144,7 @@ _ROWS = (
     Defect(
         "chances-as-a-number",
         "The tensor of chances of bernoulli_ is written into the program as if it were a number.",
-        "target.InductorTarget.runs_form",
+        "target.InductorTarget",
         seen=_ALL,
     ),
     Defect(

@@ -311,8 +311,9 @@ def _make_room(
 ) -> bool:
     """Copy the overlapping operands, or the parts that are written, where that is less than the candidate."""
     model = decision.model
-    if candidate.kind.looks_at_all and any(place != model.place(node) for _, node, place in hits):
-        return False  # a subgraph looks beside an operand, where a copy has nothing
+    beside = (p != model.place(n) or not model.layouts.may_copy(n, p.value) for _, n, p in hits)
+    if candidate.kind.looks_at_all and any(beside):
+        return False  # a subgraph looks beside an operand, where a copy has nothing, or goes by its offset
     shared = decision.kept_for(candidate)
     copies = price.of_places(model, {n: place for _, n, place in hits if n not in shared}.values())
     parts = part_copy.parts(decision, candidate, [(node, place) for _, node, place in hits])

@@ -73,10 +73,10 @@ def _operands(decision: Decision, at: Node, read: Read) -> list[Node]:
         return []  # a view that is made later
     if is_absolute(read.node) and not _located(read.node).isdisjoint(found):
         return []  # it names bytes by offsets, and a copy begins elsewhere
-    if higher_order.call_of(read.node) and not all(
-        model.layouts.may_copy(n, read.place.value) for n in found
-    ):
-        return []  # its results may begin where its operand does
+    is_call = higher_order.call_of(read.node) is not None
+    is_other_graph = model.calls.inner if read.node.op == "output" else is_call
+    if is_other_graph and not all(model.layouts.may_copy(n, read.place.value) for n in found):
+        return []  # another graph may go by where it begins
     return found
 
 

@@ -49,7 +49,8 @@ def visit(model: Model, node: Node) -> bool:
     model.values[node] = model.fresh(node, node.meta["val"], opaque=is_left)
     for i, (name, taken) in enumerate(zip(schema_of(op).mutable, _taken(node), strict=True)):
         value = model.values[node] if isinstance(node.meta["val"], torch.Tensor) else model.values[node][i]
-        operand = None if is_left else _destination(model, taken)
+        is_kept = is_left or (model.calls.inner and model.layouts.of(node).is_located)
+        operand = None if is_kept else _destination(model, taken)  # an operand may begin where a slice does
         place = model.place(operand)
         if operand is not None and place is not None and isinstance(value, Place):
             settled = exchange.settle(model, operand, None, value)

@@ -24,7 +24,7 @@ def test_every_defect_has_a_program_that_shows_it() -> None:
 @pytest.mark.parametrize("row", DEFECTS.values(), ids=DEFECTS)
 def test_what_a_row_names_is_there(row: object) -> None:
     module, _, name = row.by.rpartition(".")  # type: ignore[attr-defined]
-    assert callable(getattr(importlib.import_module(f"{passes.__name__}.{module}"), name))
+    assert callable(getattr(importlib.import_module(f"{passes.__name__}.inductor.{module}"), name))
     assert row.symptom.endswith(".")  # type: ignore[attr-defined]
     assert not set(row.seen) & set(row.right)  # type: ignore[attr-defined]
 

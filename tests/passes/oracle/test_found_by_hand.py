@@ -490,12 +490,12 @@ def test_a_subgraph_that_writes_what_its_module_keeps_is_not_understood(written:
 
 @pytest.mark.parametrize("is_told", [True, False])
 def test_where_a_whole_is_written_each_element_is_made_of_its_own(is_told: bool) -> None:
-    """A wrapper of names writes all that it is given, wherever that lies."""
+    """A wrapper of names writes all that it is given, wherever that lies; what is not told stays as it is."""
     s = Start()
     given = s.b.placeholder(arange(6, 4).t()), s.b.placeholder(arange(4, 6))
     x = s.call(aten.mul.Tensor if is_told else aten.ldexp.Tensor, *given)
     report = s.held(s.b.v1(adversary.operator("rows"), x=x, other=x)[-1])
-    assert report.clone_bytes == 0
+    assert (report.clone_bytes == 0) is is_told
 
 
 def test_of_what_is_returned_beside_nothing_the_part_is_copied() -> None:
@@ -518,10 +518,10 @@ def test_a_copy_without_elements_is_none_unless_it_is_laid_out_otherwise(convert
 
 
 @pytest.mark.parametrize("op", ["alias", "contiguous"])
-def test_a_view_of_what_is_not_told_is_a_view(op: str) -> None:
-    """Whether `contiguous` gives one depends on strides."""
+def test_a_view_of_what_is_not_told_is_not_written(op: str) -> None:
+    """Whether `contiguous` gives one depends on strides; of the other the real strides are not known."""
     s = Start()
     given = s.b.placeholder(arange(6, 4).t()), s.b.placeholder(arange(4, 6))
     view = s.call(getattr(aten, op).default, s.call(aten.ldexp.Tensor, *given))
     report = s.held(s.put(view))
-    assert (PUT in report.reinplaced) is (op == "alias")
+    assert PUT not in report.reinplaced
