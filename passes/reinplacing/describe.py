@@ -41,7 +41,7 @@ def describe(decision: Decision, inside: Mapping[Node, tuple[Outcome, ...]] | No
             left = _outcome(op, arg, node, 0 if i else nbytes, unsupported, allocates=allocates)
             found.append((model.order[node], left))
     for write, refusal in _epilogues(decision):
-        size = model.nbytes(write.place.region)
+        size = price.of_region(model, write.place.region)
         found.append((write.time, _outcome("aten::copy_", "self", write.node, size, refusal)))
     for node, nbytes in decision.returned.items():
         refusal = Refusal(Reason.ESCAPES, (node,))

@@ -76,7 +76,7 @@ class Escapes:
         return model.calls.inner and not model.layouts.may_copy(node, place.value)
 
     def _size(self, leaves: dict[Node, Place]) -> int:
-        return max(self._decision.model.nbytes(place.region) for place in leaves.values())
+        return max(price.of_region(self._decision.model, place.region) for place in leaves.values())
 
     def _cut(self, way: dict[Storage, int], cheapest: list[Candidate | None], storage: Storage) -> Candidate:
         """Return the candidate to refuse to part ``storage`` and what is kept: the cheapest between them.

@@ -12,6 +12,7 @@ from torch.fx import Node
 from ...memory.region import Region
 from ...ops.schema import schema_of
 from ...ops.wrapper import base_views
+from ..facts import price
 from ..facts.candidate import Candidate, Part
 from ..facts.decision import Decision
 from ..facts.place import Place, is_known
@@ -42,7 +43,7 @@ def parts(decision: Decision, candidate: Candidate, hits: list[tuple[Node, Place
         if not _stands_alone(decision, candidate, i):
             return None
         only = views[i].name in schema_of(candidate.node.args[0]).write_only
-        size = 0 if only else model.nbytes(written)
+        size = 0 if only else price.of_region(model, written)
         found.append(Part(i, size, only, tuple(dict.fromkeys(mine))))
     return found
 

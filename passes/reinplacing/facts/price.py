@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable
 
 from torch.fx import Node
 
+from ...memory.region import Region
 from .candidate import Candidate, Part, Snapshot
 from .decision import Decision
 from .model import Model
@@ -41,7 +42,7 @@ def rank(decision: Decision) -> Rank:
     refused = [model.candidates[i] for i in decision.refused if i not in model.fused]
     real = (w for ws in model.writes.values() for w in ws if w.node not in decision.erased)
     parts = [part for found in decision.staged.values() for part in found]
-    copied = sum(c.nbytes for c in refused) + sum(model.nbytes(w.place.region) for w in real)
+    copied = sum(c.nbytes for c in refused) + sum(of_region(model, w.place.region) for w in real)
     copied += sum(of_value(model, node) for _, _, node in decision.own_copies)
     # The clone of a reader that is made early is refused like any other, and counted there.
     copied += of_copies(s for s in decision.snapshots if s.early is None) + of_copies(parts)
@@ -56,15 +57,20 @@ def summed(ranks: Iterable[Rank]) -> Rank:
     return Rank(sum(r.copied for r in found), sum(r.fresh for r in found), sum(r.added for r in found))
 
 
+def of_region(model: Model, region: Region) -> int:
+    """Return the bytes of a copy of a region, what every figure here is made of."""
+    return model.nbytes(region)
+
+
 def of_value(model: Model, node: Node) -> int:
     """Return the bytes of a copy of a node's whole tensor, 0 where it has none."""
     place = model.place(node)
-    return 0 if place is None else model.nbytes(place.region)
+    return 0 if place is None else of_region(model, place.region)
 
 
 def of_places(model: Model, operands: Iterable[Place]) -> int:
     """Return the bytes of copies of operands together."""
-    return sum(model.nbytes(place.region) for place in operands)
+    return sum(of_region(model, place.region) for place in operands)
 
 
 def of_clone(size: int, *, write_only: bool, allocates: bool) -> tuple[int, int]:
@@ -80,7 +86,7 @@ def of_clone(size: int, *, write_only: bool, allocates: bool) -> tuple[int, int]
 
 def of_kept(model: Model, place: Place) -> int:
     """Return the bytes of a copy that keeps what is read: expanded elements are copied once."""
-    return model.nbytes(place.region.once)
+    return of_region(model, place.region.once)
 
 
 def of_copies(copies: Iterable[Snapshot | Part]) -> int:
@@ -91,7 +97,7 @@ def of_copies(copies: Iterable[Snapshot | Part]) -> int:
 def made(model: Model, node: Node) -> int:
     """Return the bytes of new memory that a node's results take; views take none."""
     given = {p.storage for _, p in model.operands((node.args, node.kwargs))}
-    return sum(model.nbytes(p.region) for _, p in model.operands(node) if p.storage not in given)
+    return sum(of_region(model, p.region) for _, p in model.operands(node) if p.storage not in given)
 
 
 def written_back(model: Model, erased: Collection[Node] | None = None) -> dict[int, int]:
@@ -113,7 +119,7 @@ def written_back(model: Model, erased: Collection[Node] | None = None) -> dict[i
                 value = model.made_by[value].operand.storage
             if value is storage:
                 for index in way:
-                    found[index] += model.nbytes(write.place.region)
+                    found[index] += of_region(model, write.place.region)
     return found
 
 

@@ -57,7 +57,7 @@ def add(
     """
     place = model.place(operand)
     assert place is not None
-    (storage, obstacle), size = result, model.nbytes(place.region)
+    (storage, obstacle), size = result, price.of_region(model, place.region)
     hole, write_only = _hole(model, place, hole, write_only)
     is_whole = write_only and hole is None
     if not is_whole:
