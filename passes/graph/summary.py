@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import operator
+from collections import defaultdict
 from typing import Any, cast
 
 import torch
@@ -18,11 +20,11 @@ from torch.fx import GraphModule, Node
 from .. import _torch
 from ..memory.region import Region
 from ..ops import higher_order, identities
-from ..ops.declarations import declaration_of
 from ..ops.nested import inside, mapped, nodes
-from ..ops.schema import arguments, is_operator, schema_of, tensors
+from ..ops.schema import arguments, has_tensor, is_operator, schema_of, tensors, traits_of
 from ..ops.views import is_absolute
 from ..ops.wrapper_names import is_wrapper, wraps_operator
+from .alias import written
 
 # A storage that a value may lie in: a placeholder's (by its number), or one that a node makes.
 Origin = int | tuple[Node, int]
@@ -115,108 +117,89 @@ class _Walk:
         self._known = known
         self._values: dict[Node, Any] = {}  # nested like the node's value; origins where tensors are
         self._placeholders: list[Any] = []
-        self._reads: dict[int, set[Region | None]] = {}
+        self._reads: dict[int, set[Region | None]] = defaultdict(set)
         self._pinned: set[int] = set()
 
     def summary(self) -> Summary:
         for node in self._graph.nodes:
-            self._visit(node)
+            if node.op != "output":
+                self._values[node] = self._value(node)
         returned = higher_order.outputs(self._graph)
         if returned is None:
             raise _NotUnderstoodError
-        return Summary(
-            tuple(self._placeholders),
-            {i: frozenset(regions) for i, regions in self._reads.items()},
-            tuple(self._output(node) for node in returned),
-            frozenset(self._pinned),
-        )
+        reads = {i: frozenset(regions) for i, regions in self._reads.items()}
+        outputs = tuple(map(self._output, returned))
+        return Summary(tuple(self._placeholders), reads, outputs, frozenset(self._pinned))
 
     def _output(self, node: Any) -> Output | None:
-        value = higher_order.value_of(node)
-        if value is None:
-            if isinstance(node, Node) and any(True for _ in inside(frozenset, self._values.get(node))):
-                raise _NotUnderstoodError
+        value, origins = higher_order.value_of(node), self._of(node)
+        if value is None and not origins:
             return None
-        origins = self._origins(node)
-        if any(isinstance(o, tuple) and o[0].op == "get_attr" for o in origins):
-            raise _NotUnderstoodError  # the module's own tensor may be known outside by another name
+        # The module's own tensor may be known outside by another name.
+        if value is None or any(isinstance(o, tuple) and o[0].op == "get_attr" for o in origins):
+            raise _NotUnderstoodError
         return Output(value, origins)
 
-    def _visit(self, node: Node) -> None:
+    def _value(self, node: Node) -> Any:
+        """Return the origins of what a node makes, and note what it reads."""
+        val = node.meta.get("val")
         if node.op == "placeholder":
-            self._placeholders.append(node.meta.get("val"))
-            number = len(self._placeholders) - 1
-            self._values[node] = _everywhere(node.meta.get("val"), frozenset({number}))
-        elif node.op == "get_attr":
-            self._attribute(node)
-        elif node.op == "call_function":
-            self._call(node)
-        elif node.op != "output":
+            self._placeholders.append(val)
+            return _everywhere(val, frozenset({len(self._placeholders) - 1}))
+        if node.op == "get_attr":
+            return frozenset({(node, 0)}) if higher_order.subgraph(self._graph, node) is None else None
+        if node.op != "call_function":
             raise _NotUnderstoodError
-
-    def _attribute(self, node: Node) -> None:
-        if higher_order.subgraph(self._graph, node) is None:
-            self._values[node] = frozenset({(node, 0)})
-
-    def _call(self, node: Node) -> None:
-        call = higher_order.call_of(node)
         if is_absolute(node):
-            self._pin(self._operand_origins(node))
+            self._pin(self._of(_given(node)))
         if node.target is operator.getitem:
-            source, key = node.args[0], cast(int, node.args[1])
+            source, key = cast(tuple[Any, Any], node.args)
             value = self._values.get(source) if isinstance(source, Node) else None
-            self._values[node] = value[key] if isinstance(value, list | dict) else None
-        elif call is not None:
-            self._nested(call)
-        elif is_operator(node.target):
-            self._operator(node)
-        elif self._is_wrapper(node):
-            self._read_all(node)
-            self._values[node] = self._fresh(node)
-        elif self._operands(node) or any(True for _ in tensors(node.meta.get("val"))):
+            return value[key] if isinstance(value, list | dict) else None
+        call = higher_order.call_of(node)
+        if call is not None:
+            return self._called(call)
+        if is_operator(node.target):
+            return self._operator(node)
+        if _clones_what_it_writes(node):
+            self._read(_given(node))
+            return self._fresh(node)
+        if self._of(_given(node)) or has_tensor(val):
             raise _NotUnderstoodError
+        return None
 
-    def _is_wrapper(self, node: Node) -> bool:
-        """Return whether a node is a wrapper that clones whatever it writes."""
-        if wraps_operator(node.target):
-            return is_operator(node.args[0]) and "only_clone_these_tensors" not in node.meta
-        return is_wrapper(node.target)
-
-    def _operator(self, node: Node) -> None:
-        schema = schema_of(node.target)
-        given = dict(arguments(node))
-        if schema.view or schema.view_or_copy:
-            self._values[node] = self._view(node, given)
-            return
-        declared = declaration_of(node.target)
-        written = (*schema.mutable, *(declared.writes if declared else ()))
-        if schema.hides_accesses or any(
-            isinstance(o, int) or o[0].op == "get_attr" for n in written for o in self._of(given.get(str(n)))
-        ):
+    def _operator(self, node: Node) -> Any:
+        schema, given = schema_of(node.target), dict(arguments(node))
+        returned = [self._of(given.get(str(name))) for name in schema.returns]
+        if schema.view:
+            return _everywhere(node.meta.get("val"), frozenset().union(*returned))
+        if schema.view_or_copy:
+            self._read(_given(node))
+            return _everywhere(node.meta.get("val"), self._of(_given(node)) | {(node, 0)})
+        outer = (isinstance(o, int) or o[0].op == "get_attr" for o in self._of(written(node)))
+        if schema.hides_accesses or any(outer):
             raise _NotUnderstoodError  # it writes an operand, or what its module keeps
-        if not schema.meta_only:
-            # A functional copy reads its source; of the other operand it takes the shape.
-            self._read_all(node, without={"self"} if schema.name == "aten::copy" else set())
-        returned = [self._of(given.get(name)) if name else None for name in schema.returns]
-        self._values[node] = self._fresh(node, returned)
+        if schema.name == "aten::copy":
+            self._read(given["src"])  # of the other operand it takes the shape
+        elif not schema.meta_only:
+            self._read(_given(node))
+        value = self._fresh(node)
+        if isinstance(value, list) and len(value) == len(returned):
+            return [
+                mine if name else v for v, name, mine in zip(value, schema.returns, returned, strict=True)
+            ]
+        is_handed_back = returned and schema.returns[0] is not None and not isinstance(value, list)
+        return returned[0] if is_handed_back else value
 
-    def _view(self, node: Node, given: dict[str, Any]) -> Any:
-        schema = schema_of(node.target)
-        viewed = frozenset().union(*(self._of(given.get(str(name))) for name in schema.returns))
-        if not schema.view:
-            self._read_all(node)
-            viewed = viewed | self._operand_origins(node) | {(node, 0)}
-        return _everywhere(node.meta.get("val"), viewed)
-
-    def _fresh(self, node: Node, returned: list[Origins | None] | None = None) -> Any:
-        """Return a storage of its own for each tensor of a result, or what the schema says it is."""
+    def _fresh(self, node: Node) -> Any:
+        """Return a storage of its own for each tensor of a result, but of an operand where they share it."""
         by_key: dict[int | None, Origins] = {}
         for operand in node.all_input_nodes:
             for tensor in tensors(operand.meta.get("val")):
-                by_key[_torch.storage_key(tensor)] = self._origins(operand)
-        hides_alias = is_operator(node.target) and schema_of(node.target).hides_alias
+                by_key[_torch.storage_key(tensor)] = self._of(operand)
+        hides_alias = traits_of(node.target).hides_alias
         vanishes = hides_alias or (self._known.lowered and identities.may_vanish(node))
-        more = self._operand_origins(node) if vanishes else frozenset()
+        more = self._of(_given(node)) if vanishes else frozenset()
 
         def one(tensor: torch.Tensor) -> Origins:
             key = _torch.storage_key(tensor)
@@ -224,43 +207,36 @@ class _Walk:
                 by_key[key] = frozenset({(node, len(by_key))})
             return by_key[key] | more
 
-        value = mapped(torch.Tensor, one, node.meta.get("val"))
-        if returned and isinstance(value, list) and len(value) == len(returned):
-            return [v if r is None else r for v, r in zip(value, returned, strict=True)]
-        if returned and returned[0] is not None and not isinstance(value, list):
-            return returned[0]
-        return value
+        return mapped(torch.Tensor, one, node.meta.get("val"))
 
-    def _nested(self, call: higher_order.Call) -> None:
-        """Carry the summary of a nested subgraph over to the operands of its call."""
+    def _called(self, call: higher_order.Call) -> list[Any]:
+        """Carry the summaries of subgraphs over to the operands of their call."""
+        given: set[higher_order.Slot] = set()
         for body in (*call.bodies, *call.tests):
-            summary = self._known.of(body.module)
-            if summary is None:
-                raise _NotUnderstoodError
+            given.update(body.operands)
+            summary = self._summary(body)
             for number in (*summary.reads, *summary.stacked(call)):
                 self._read(call.value(body.operands[number]))
             for number in summary.pinned:
                 self._pin(self._of(call.value(body.operands[number])))
-        for slot in call.slots:
-            if not any(slot in body.operands for body in (*call.bodies, *call.tests)):
-                self._read(call.value(slot))
-        for slot in call.handed_on:
+        for slot in (*call.handed_on, *(slot for slot in call.slots if slot not in given)):
             self._read(call.value(slot))
         value = call.node.meta.get("val")
         if not isinstance(value, list | tuple):
             raise _NotUnderstoodError
-        results = ((v, self._result(call, i)) for i, v in enumerate(value))
-        self._values[call.node] = [_everywhere(v, origins) for v, origins in results]
+        return [_everywhere(v, self._result(call, i)) for i, v in enumerate(value)]
+
+    def _summary(self, body: higher_order.Body) -> Summary:
+        summary = self._known.of(body.module)
+        if summary is None:
+            raise _NotUnderstoodError
+        return summary
 
     def _result(self, call: higher_order.Call, result: int) -> Origins:
         found: set[Origin] = {(call.node, result)}
-        if call.is_stacked(result):
-            return frozenset(found)
-        for body in call.bodies:
-            summary = self._known.of(body.module)
-            assert summary is not None
-            for number in summary.operands_of(result):
-                found |= self._of(call.value(body.operands[number]))
+        for body in call.bodies if not call.is_stacked(result) else ():
+            summary = self._summary(body)
+            found |= self._of([call.value(body.operands[i]) for i in summary.operands_of(result)])
             if not summary.is_fresh(result):
                 found.add((call.node, -1))  # one storage stands for all results that are tied together
         return frozenset(found)
@@ -270,36 +246,18 @@ class _Walk:
         for origin in origins:
             if isinstance(origin, int):
                 self._pinned.add(origin)
-                self._reads.setdefault(origin, set()).add(None)
-
-    # -- origins and reads ---------------------------------------------------------------------
-
-    def _operands(self, node: Node) -> list[Node]:
-        return [n for n in node.all_input_nodes if any(True for _ in inside(frozenset, self._values.get(n)))]
-
-    def _origins(self, node: Node) -> Origins:
-        return frozenset().union(*inside(frozenset, self._values.get(node)))
+                self._reads[origin].add(None)
 
     def _of(self, value: Any) -> Origins:
-        found: Origins = frozenset()
-        for node in nodes(value):
-            found |= self._origins(node)
-        return found
-
-    def _operand_origins(self, node: Node) -> Origins:
-        return frozenset().union(*(self._origins(n) for n in node.all_input_nodes))
-
-    def _read_all(self, node: Node, without: set[str] = frozenset()) -> None:  # type: ignore[assignment]
-        if without:
-            self._read([v for name, v in arguments(node) if name not in without])
-        else:
-            self._read([node.args, node.kwargs])
+        """Return where what lies inside an argument may lie."""
+        found = (inside(frozenset, self._values.get(node)) for node in nodes(value))
+        return frozenset(itertools.chain.from_iterable(itertools.chain.from_iterable(found)))
 
     def _read(self, value: Any) -> None:
         for node in nodes(value):
-            for origin in self._origins(node):
+            for origin in self._of(node):
                 if isinstance(origin, int):
-                    self._reads.setdefault(origin, set()).add(self._region(node, origin))
+                    self._reads[origin].add(self._region(node, origin))
 
     def _region(self, node: Node, number: int) -> Region | None:
         """Return the bytes of a node inside a placeholder's storage, ``None`` for all of them.
@@ -317,3 +275,14 @@ class _Walk:
 def _everywhere(value: Any, origins: Origins) -> Any:
     """Return a nested value with the same origins wherever it has a tensor."""
     return mapped(torch.Tensor, lambda _: origins, value)
+
+
+def _given(node: Node) -> tuple[Any, Any]:
+    return node.args, node.kwargs
+
+
+def _clones_what_it_writes(node: Node) -> bool:
+    """Return whether a node is a wrapper that clones whatever it writes."""
+    if wraps_operator(node.target):
+        return is_operator(node.args[0]) and "only_clone_these_tensors" not in node.meta
+    return is_wrapper(node.target)

@@ -82,8 +82,8 @@ class ReinplacePass(CustomGraphPass):
 
     Args:
         name: how logs and caches call it.
-        policy: as for ``pytest_reinplace.passes.reinplacing.run``.
-        order: as for ``pytest_reinplace.passes.reinplacing.run``.
+        policy: as for ``pytest_reinplace.passes.reinplace``.
+        order: as for ``pytest_reinplace.passes.reinplace``.
     """
 
     name: str = "reinplace"
@@ -233,8 +233,8 @@ def inductor_options(*, policy: Policy = "memory", order: Ordering = "free") -> 
     them, are switched off by name. All keys are public configuration and part of Inductor's cache key.
 
     Args:
-        policy: as for ``pytest_reinplace.passes.reinplacing.run``.
-        order: as for ``pytest_reinplace.passes.reinplacing.run``.
+        policy: as for ``pytest_reinplace.passes.reinplace``.
+        order: as for ``pytest_reinplace.passes.reinplace``.
 
     Raises:
         ReinplaceError: an option has another value.

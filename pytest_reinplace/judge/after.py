@@ -202,8 +202,8 @@ def _call_key(node: Node) -> object:
     """Return what a wrapper and the call that it becomes have in common."""
     kind = op_of(node)
     if kind in (TRITON, TRITON_CALL):
-        return TRITON, graph_facts.wrapped(node)
-    return graph_facts.wrapped(node) if kind in (V1, V2) else node.target
+        return TRITON, graph_facts.called(node)
+    return graph_facts.called(node) if kind in (V1, V2) else node.target
 
 
 def _name(value: Any) -> str:

@@ -10,6 +10,8 @@ from ..base import _torch
 if TYPE_CHECKING:
     from torch.fx import Node
 
+    from pytest_reinplace.passes.facts import BaseView
+
 V1, V2 = "auto_functionalized", "auto_functionalized_v2"
 TRITON, TRITON_CALL = "triton_kernel_wrapper_functional", "triton_kernel_wrapper_mutation"
 WRAPPERS = frozenset((V1, V2, TRITON))
@@ -67,34 +69,23 @@ def family(node: Any) -> str:
 
 def is_drawing(node: Node) -> bool:
     """Return whether a call draws random numbers, which is a kernel of its own where it stays an operator."""
-    import torch
+    from pytest_reinplace.passes import facts
 
-    return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
-
-
-def _arguments(target: Any) -> list[Any]:
-    schema = getattr(target, "_schema", None)
-    return list(schema.arguments) if schema is not None else []
+    return facts.is_operator(node.target) and facts.schema_of(node.target).seeded
 
 
-def mutable_arguments(target: Any) -> list[str]:
+def mutable_arguments(target: Any) -> tuple[str, ...]:
     """Return the names of the arguments that an operator writes, in schema order."""
-    return [a.name for a in _arguments(target) if a.alias_info is not None and a.alias_info.is_write]
+    from pytest_reinplace.passes import facts
 
-
-def returns_count(target: Any) -> int:
-    """Return how many values an operator returns."""
-    return len(target._schema.returns)
+    return facts.schema_of(target).mutable if facts.is_operator(target) else ()
 
 
 def argument(node: Node, name: str) -> Any:
     """Return an argument of a call by its name in the schema, ``None`` where it was left out."""
-    if name in node.kwargs:
-        return node.kwargs[name]
-    for position, known in enumerate(_arguments(node.target)):
-        if known.name == name and position < len(node.args):
-            return node.args[position]
-    return None
+    from pytest_reinplace.passes import facts
+
+    return facts.argument(node, name) if facts.is_operator(node.target) else node.kwargs.get(name)
 
 
 def element(value: Any, arg: str) -> Any:
@@ -105,31 +96,6 @@ def element(value: Any, arg: str) -> Any:
     return value
 
 
-# -- where a value lies -------------------------------------------------------------------------------
-
-
-def _aliased(node: Any) -> Any:
-    """Return the operand whose storage a call's result lies in, ``None`` for a fresh result."""
-    if not is_node(node) or node.op != "call_function":
-        return None
-    if node.target is operator.getitem:
-        return _aliased(node.args[0])
-    schema = getattr(node.target, "_schema", None)
-    if schema is None or not schema.returns or schema.returns[0].alias_info is None:
-        return None
-    result = schema.returns[0].alias_info
-    for known in schema.arguments:
-        alias = known.alias_info
-        if alias is not None and (alias.before_set & result.before_set or _is_of_many(alias)):
-            return argument(node, known.name)
-    return None
-
-
-def _is_of_many(alias: Any) -> bool:
-    """Return whether an operand is what a list of views is made of, as ``split`` makes it: ``a -> *``."""
-    return not alias.is_write and "*" in alias.after_set
-
-
 def root_of(value: Any, known: dict[Any, Any] | None = None) -> Any:
     """Return the node that made the storage a value lies in: views and in-place calls are looked through.
 
@@ -137,48 +103,55 @@ def root_of(value: Any, known: dict[Any, Any] | None = None) -> Any:
         value: a node, or any other argument, which is its own root.
         known: roots found before, filled and used so that long chains are walked once.
     """
+    from pytest_reinplace.passes import facts
+
+    known = {} if known is None else known
     passed = []
-    while is_node(value) and (known is None or value not in known):
-        source = _aliased(value)
-        if not is_node(source):
-            break
+    while is_node(value) and value not in known:
         passed.append(value)
+        source = facts.alias_of(value)
+        if source is None:
+            break
         value = source
-    if known is not None and is_node(value):
-        value = known.setdefault(value, value)
-        known.update((node, value) for node in passed)
-    return value
+    root = known.get(value, value) if is_node(value) else value
+    known.update((node, root) for node in passed)
+    return root
 
 
 def written_operand(node: Any) -> Any:
     """Return the operand that an in-place call writes and returns, ``None`` for any other node."""
-    names = mutable_arguments(node.target) if op_of(node) else []
-    found = _aliased(node) if names else None
+    from pytest_reinplace.passes import facts
+
+    names = mutable_arguments(node.target) if op_of(node) else ()
+    found = facts.alias_of(node) if names else None
     return found if found is not None and argument(node, names[0]) is found else None
 
 
 # -- wrappers -----------------------------------------------------------------------------------------
 
 
-def wrapped(node: Node) -> Any:
+def called(node: Node) -> Any:
     """Return what a wrapper calls: an operator, or the index of a Triton kernel."""
     return node.kwargs["kernel_idx"] if op_of(node) in (TRITON, TRITON_CALL) else node.args[0]
 
 
+def _view(node: Node, arg: str) -> BaseView | None:
+    """Return how an argument of a v2 wrapper is made from its base."""
+    from pytest_reinplace.passes import facts
+
+    return next((view for view in facts.base_views(node) if view.label == arg), None)
+
+
 def slot_of(node: Node, arg: str) -> str:
     """Return the operand that an argument of a candidate stands for: of a v2 wrapper, the base."""
-    if op_of(node) != V2:
-        return arg
-    name, bracket, index = arg.partition("[")
-    item = index.rstrip("]")
-    base = node.kwargs.get(f"_{name}_{item}_base_index" if bracket else f"_{name}_base_index")
-    return arg if base is None else f"base[{base}]"
+    view = _view(node, arg) if op_of(node) == V2 else None
+    return arg if view is None or view.base is None else f"base[{view.base}]"
 
 
 def is_part(node: Node, arg: str) -> bool:
     """Return whether an argument of a v2 wrapper is a view of its base, and not the base itself."""
-    prefix = "_" + arg.rstrip("]").replace("[", "_")
-    return f"{prefix}_slice_dim" in node.kwargs or f"{prefix}_storage_offset" in node.kwargs
+    view = _view(node, arg) if op_of(node) == V2 else None
+    return view is not None and view.form != "base"
 
 
 def operand(node: Node, arg: str) -> Any:
@@ -196,6 +169,8 @@ def operand(node: Node, arg: str) -> Any:
 
 def maker_of(value: Any) -> tuple[Node, str] | None:
     """Return the wrapper that made a value, and the slot that the value is the new content of."""
+    from pytest_reinplace.passes import facts
+
     keys: list[Any] = []
     while is_node(value) and value.target is operator.getitem:
         keys.insert(0, value.args[1])
@@ -205,7 +180,7 @@ def maker_of(value: Any) -> tuple[Node, str] | None:
         return None
     if kind == TRITON:
         return value, str(keys[0])
-    position = keys[0] - max(1, returns_count(value.args[0]))
+    position = keys[0] - facts.first_result(value)
     if position < 0:
         return None
     if kind == V2:

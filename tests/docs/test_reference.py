@@ -11,7 +11,7 @@ import pytest
 
 import pytest_reinplace
 from pytest_reinplace import hookspec, passes
-from pytest_reinplace.passes import strategies, verify
+from pytest_reinplace.passes import facts, strategies, verify
 
 from .page import DOCS
 
@@ -41,7 +41,9 @@ def test_a_name_exists_and_says_what_it_is(name: str) -> None:
     assert _ROLE.findall(source) == []
 
 
-@pytest.mark.parametrize("face", [pytest_reinplace, passes, verify, strategies], ids=lambda m: m.__name__)
+@pytest.mark.parametrize(
+    "face", [pytest_reinplace, passes, facts, verify, strategies], ids=lambda m: m.__name__
+)
 def test_every_public_name_is_in_it(face: Any) -> None:
     public = {f"{getattr(face, n).__module__}.{n}" for n in face.__all__}
     # It may be listed by its public place, which hands on what a module inside defines.

@@ -13,6 +13,7 @@ PASSES = (
     "memory",
     "ops",
     "graph",
+    "facts",
     *(f"reinplacing.{room}" for room in ("facts", "layout", "write", "kinds", "model", "decide")),
     "reinplacing",
     *("post_grad", "ir"),  # come with their first pass

@@ -18,8 +18,11 @@ _FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
 _PRIVATE = re.compile(r"(torch|triton)(\.\w+)*?\._(?!_)\w+(\.\w+)*")
 # A folder's seam modules: the only places that may name what torch and Triton do not publish.
 _SEAMS = ("_torch.py", "_triton.py")
-# What other packages may import of passes/: its face, and the two public modules beside it.
-_FACES = {"pytest_reinplace.passes", "pytest_reinplace.passes.verify", "pytest_reinplace.passes.strategies"}
+# What other packages may import of passes/: its face, and the public modules beside it.
+_FACES = {
+    "pytest_reinplace.passes",
+    *(f"pytest_reinplace.passes.{m}" for m in ("facts", "verify", "strategies")),
+}
 
 # benchmarks/ is not installed; apart from that it keeps the same rules.
 _FOLDERS = (*PACKAGES, "benchmarks")

@@ -8,7 +8,7 @@ from .checkout import ROOT
 from .trip import Function, Trip, trip
 
 # Of fa885da, before there were rooms: 236 stays in 68 modules, 90 climbs (`trip.py --names flat_names.txt`).
-_CLIMBS = 20
+_CLIMBS = 25
 
 
 def test_a_graph_seldom_climbs_back_up() -> None:

@@ -106,6 +106,8 @@ class Model:
 
     def inside(self, storage: Storage, val: Any) -> Value:
         """Return the places inside a storage of all tensors of a nested value."""
+        if isinstance(val, torch.Tensor):
+            return self.at(storage, val)
         return mapped(lambda t: self.at(storage, t), val)
 
     def operands(self, value: Any) -> list[tuple[Node, Place]]:
