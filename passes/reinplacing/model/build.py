@@ -98,22 +98,25 @@ def _visit_input(model: Model, node: Node) -> None:
     elif "val" not in node.meta:
         raise wording.no_value(node)
     keys = attribute.keys(node) if node.op == "get_attr" else []
+    if isinstance(val, torch.Tensor):
+        model.values[node] = _input_place(model, node, val, keys)
+    else:
+        model.values[node] = mapped(lambda tensor: _input_place(model, node, tensor, keys), val)
 
-    def one(tensor: torch.Tensor) -> Place:
-        mine = [k for k in (_torch.storage_key(tensor), *keys) if k is not None]
-        storage = next((model.given[k] for k in mine if k in model.given), None)
-        if storage is None:
-            storage = model.new_storage(node, is_input=True)
-            if mine:
-                model.whole[storage] = Region.flat(as_size(tensor.untyped_storage().nbytes()))
-        elif keys and model.whole[storage] != Region.flat(as_size(tensor.untyped_storage().nbytes())):
-            storage.close(Reason.UNKNOWN_OP, node)  # its fake value does not say which bytes these are
-        if not model.held_inside.isdisjoint(mine):
-            storage.close(Reason.UNKNOWN_OP, node)
-        model.given.update(dict.fromkeys(mine, storage))
-        return model.at(storage, tensor)
 
-    model.values[node] = mapped(one, val)
+def _input_place(model: Model, node: Node, tensor: torch.Tensor, keys: list[str]) -> Place:
+    mine = [k for k in (_torch.storage_key(tensor), *keys) if k is not None]
+    storage = next((model.given[k] for k in mine if k in model.given), None)
+    if storage is None:
+        storage = model.new_storage(node, is_input=True)
+        if mine:
+            model.whole[storage] = Region.flat(as_size(tensor.untyped_storage().nbytes()))
+    elif keys and model.whole[storage] != Region.flat(as_size(tensor.untyped_storage().nbytes())):
+        storage.close(Reason.UNKNOWN_OP, node)  # its fake value does not say which bytes these are
+    if not model.held_inside.isdisjoint(mine):
+        storage.close(Reason.UNKNOWN_OP, node)
+    model.given.update(dict.fromkeys(mine, storage))
+    return model.at(storage, tensor)
 
 
 def _visit_other(model: Model, node: Node) -> None:
