@@ -197,11 +197,11 @@ class Emitter:
             return self.view(origin, aten.slice.Tensor, (base, *view.data))
         if view.form == "as_strided":
             size, stride, offset = view.data
-            offset = self.moved(origin, size, offset, moved)
+            offset = self.shifted_offset(origin, size, offset, moved)
             return self.view(origin, aten.as_strided.default, (base, list(size), list(stride), offset))
         return base
 
-    def moved(self, origin: Node, size: Any, offset: Any, by: int) -> Any:
+    def shifted_offset(self, origin: Node, size: Any, offset: Any, by: int) -> Any:
         """Return the offset, an int or a symbolic node, of a view into a storage that begins elsewhere now.
 
         One without elements may name any, and keeps it: there may be no such place before the storage.

@@ -67,7 +67,7 @@ def graphs(root: Graph) -> Iterator[Graph]:
         pending.extend(module.graph for module in modules if module is not None)
 
 
-def held_inside(root: Graph) -> frozenset[int | None]:
+def kept_by_subgraphs(root: Graph) -> frozenset[int | None]:
     """Return the storages of tensors that called subgraphs take from modules of their own."""
     _, *called = graphs(root)
     taken = (attribute.value(node) for one in called for node in one.find_nodes(op="get_attr", sort=False))

@@ -61,7 +61,7 @@ def _outcomes(decision: Decision, candidate: Candidate, known: _Blockers) -> Ite
         refusal = None
     for i, (op, arg) in enumerate(candidate.labels):
         # Arguments that are views of one base share one copy: its bytes count once.
-        part = next((p for p in decision.staged.get(candidate.index, ()) if p.view == i), None)
+        part = next((p for p in decision.part_copies.get(candidate.index, ()) if p.view == i), None)
         if part is not None:
             held = Refusal(Reason.SAME_NODE, part.blockers)
             yield _outcome(op, arg, candidate.node, part.nbytes, held, known)

@@ -41,7 +41,7 @@ def apply(decision: Decision) -> None:
     journal = Journal(graph)
     walk = _Walk(decision)
     try:
-        for anchor, moved in decision.model.moved.items():
+        for anchor, moved in decision.model.reordered.items():
             for reader in moved:
                 anchor.prepend(reader)
         dead = walk.run()
@@ -82,7 +82,7 @@ class _Walk(Rewriter):
     def run(self) -> list[Node]:
         """Rewrite all nodes; returns those that have no users any more, in graph order."""
         by_node, erased, stale = self.model.candidates_of, self.decision.erased, self.stale
-        aside = self.model.setting.aside
+        aside = self.model.premises.aside
         for node in list(self.model.graph.nodes):
             self.current = node
             for snapshot in self.snapshots.get(node, ()):
@@ -109,7 +109,7 @@ class _Walk(Rewriter):
         """See that a call which stays functional finds its operands at offsets that it can keep."""
         is_absolute, is_wrapper = views.is_absolute(node), not is_operator(node.target)
         for _, place in self.model.operands((node.args, node.kwargs)):
-            moved = self.moved(place) * place.value.element_size()
+            moved = self.shift_of(place) * place.value.element_size()
             item = self.model.layouts.of(node).viewed if is_wrapper else 0
             if moved and (is_absolute or not is_multiple(moved, item)):
                 raise ValueError(f"{node.name} stays, and its operand begins elsewhere now")
@@ -131,7 +131,7 @@ class _Walk(Rewriter):
             self.stale.update(node.users)
             return
         if declared.is_alias(node):
-            node.meta["val"] = declared.revalued(self.model, node, self.moved)
+            node.meta["val"] = declared.revalued(self.model, node, self.shift_of)
             self.stale.update(node.users)
             return
         if hidden_alias.is_operand(self.model, node):  # views of it must lie where it lies now
@@ -141,10 +141,10 @@ class _Walk(Rewriter):
         if not is_operator(node.target) or not schema_of(node.target).view:
             self._revalue(node)
             return
-        moved = self.moved(self.model.place(node)) if views.is_absolute(node) else 0
+        moved = self.shift_of(self.model.place(node)) if views.is_absolute(node) else 0
         if moved:
             operand, size, stride, offset = (argument(node, n) for n in schema_of(node.target).names)
-            offset = self.emitter.moved(node, size, offset, moved)
+            offset = self.emitter.shifted_offset(node, size, offset, moved)
             node.args, node.kwargs = (operand, size, stride, offset), {}
         if not node.meta.get("unbacked_bindings"):
             node.meta["val"] = self.emitter.value(node)

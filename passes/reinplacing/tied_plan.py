@@ -258,7 +258,7 @@ def _written(plans: list[Plan], number: int) -> tuple[Region, ...] | None:
         for candidate in decision.edge.values():
             if decision.root(candidate.operand.storage) is not operand.storage:
                 continue
-            if candidate.index in decision.moved:
+            if candidate.index in decision.already_there:
                 continue
             for region in candidate.writes:
                 if not (region.static and operand.region.static):

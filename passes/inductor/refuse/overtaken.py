@@ -248,6 +248,6 @@ def _is_done(decision: Decision, read: Read) -> bool:
     accepted = [c for c in decision.model.candidates_of.get(read.node, ()) if c.result in decision.edge]
     if not accepted:
         return True
-    if any(c.index in decision.moved for c in accepted):
+    if any(c.index in decision.already_there for c in accepted):
         return False
     return any(is_stored_by_inductor(c) and c.operand.storage is not read.place.storage for c in accepted)

@@ -51,7 +51,7 @@ def mutations(decision: Decision, buffers: Buffers) -> dict[Buffer, list[Mutatio
     """Return the writes into each buffer, in the order of the graph."""
     found: dict[Buffer, list[Mutation]] = {}
     for candidate in decision.edge.values():
-        if candidate.writes and candidate.index not in decision.moved:
+        if candidate.writes and candidate.index not in decision.already_there:
             buffer = buffers.of_candidate(candidate)
             found.setdefault(buffer, []).append(_mutation(decision, candidate))
     for storage, writes in decision.model.writes.items():
@@ -68,7 +68,7 @@ def mutations(decision: Decision, buffers: Buffers) -> dict[Buffer, list[Mutatio
 
 def _mutation(decision: Decision, candidate: Candidate) -> Mutation:
     # What a kernel wrote in copies of parts is put back by a store.
-    is_lowered = is_stored_by_inductor(candidate) or candidate.index in decision.staged
+    is_lowered = is_stored_by_inductor(candidate) or candidate.index in decision.part_copies
     is_direct = is_lowered and not _is_indirect(candidate)
     what = candidate.time, candidate.node, candidate.writes
     return Mutation(*what, is_lowered, is_direct, candidate.kind.by_kernel, tuple(_sources(candidate)))
@@ -124,7 +124,7 @@ def is_born_by_a_write(decision: Decision, root: Storage) -> bool:
     schema = schema_of(node.target)
     if schema.writes_through is not None:
         is_cloned = maker is not None and (
-            maker.index in decision.early or view_scatter.moves(decision.model, maker.operand)
+            maker.index in decision.early or view_scatter.begins_at_operand(decision.model, maker.operand)
         )
         return is_cloned or not schema.is_computed_scatter
     form = in_place_form(node.target)

@@ -57,10 +57,10 @@ def best(model: Model) -> Decision:
     return _explained(improved(forward(model), _refusals, budget))
 
 
-def anew(model: Model, **premises: Any) -> Decision:
-    """Return the cheapest legal decision found about a graph under other premises: fields of its setting."""
-    setting = dataclasses.replace(model.setting, **premises)
-    return best(build(model.graph, model.options, setting=setting, calls=model.calls))
+def anew(model: Model, **changed: Any) -> Decision:
+    """Return the cheapest legal decision found about a graph under other premises: fields that changed."""
+    premises = dataclasses.replace(model.premises, **changed)
+    return best(build(model.graph, model.options, premises=premises, calls=model.calls))
 
 
 def forward(model: Model) -> Decision:
@@ -131,7 +131,7 @@ def _choices(decision: Decision) -> Iterator[int]:
         yield from price.by_bytes(model, decision.refused[index].culprits)
     yield from (s.candidate for s in decision.snapshots)
     yield from (i for i, _, _ in decision.copied)
-    yield from decision.staged
+    yield from decision.part_copies
     yield from decision.instead
 
 

@@ -27,7 +27,7 @@ from ..facts.decision import Decision
 from ..facts.place import Place, Read, Storage, Write
 from ..facts.refusal import Refusal
 from . import part_copy
-from .no_change import is_moved, is_unchanged
+from .no_change import is_unchanged, lies_there
 from .old_value import snapshots
 from .own_element import is_own_element
 
@@ -51,8 +51,8 @@ def judge(decision: Decision, candidate: Candidate) -> Refusal | None:
         return refusal
     if not decision.is_laid_out(operand):
         return Refusal(Reason.LAYOUT)
-    if candidate.kind.stores_source and is_moved(decision, candidate):
-        decision.moved.add(candidate.index)
+    if candidate.kind.stores_source and lies_there(decision, candidate):
+        decision.already_there.add(candidate.index)
         return _clobbered(decision, candidate)
     made, assumed = len(decision.snapshots), len(decision.assumed)
     refusal = (
@@ -318,7 +318,7 @@ def _make_room(
     copies = price.of_places(model, {n: place for _, n, place in hits if n not in shared}.values())
     parts = part_copy.parts(decision, candidate, [(node, place) for _, node, place in hits])
     if parts is not None and price.of_copies(parts) < min(copies, candidate.nbytes):
-        decision.staged[candidate.index] = parts
+        decision.part_copies[candidate.index] = parts
         decision.instead.update(dict.fromkeys(culprits))
         return True
     if copies >= price.of_cheapest_refusal(decision, candidate, culprits):

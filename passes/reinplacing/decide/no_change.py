@@ -7,7 +7,7 @@ from ..facts.decision import Decision
 from ..facts.place import Place, Storage, reads_alike
 
 
-def is_moved(decision: Decision, candidate: Candidate) -> bool:
+def lies_there(decision: Decision, candidate: Candidate) -> bool:
     """Return whether a scatter's source already lies where the scatter would write it."""
     if len(candidate.others) != 1:
         return False

@@ -60,7 +60,7 @@ def _operands(decision: Decision, at: Node, read: Read) -> list[Node]:
     model = decision.model
     if read.is_exit or read.in_flight or read.into is not None or _is_rewritten(decision, at, read):
         return []
-    if read.node in model.setting.aside:
+    if read.node in model.premises.aside:
         return []  # a wrapper that keeps its own views
     if _is_written_between(decision, at, read):
         return []

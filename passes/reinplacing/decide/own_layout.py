@@ -42,7 +42,7 @@ def own_layouts(decision: Decision) -> Iterator[Decision]:
 def _keeping(decision: Decision, nodes: frozenset[Node]) -> Decision:
     """Decide anew, with more nodes that keep their own layout; what is refused still has its first reason."""
     model = decision.model
-    own = model.setting.own_layout | nodes
+    own = model.premises.own_layout | nodes
     trial = anew(model, own_layout=own)
     refused = ((model.candidates[i], refusal) for i, refusal in decision.refused.items())
     reasons = {(c.node, c.slot): r for c, r in refused if c.node in own}

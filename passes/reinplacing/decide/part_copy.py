@@ -13,12 +13,12 @@ from ...memory.region import Region
 from ...ops.schema import schema_of
 from ...ops.wrapper import base_views
 from ..facts import price
-from ..facts.candidate import Candidate, Part
+from ..facts.candidate import Candidate, PartCopy
 from ..facts.decision import Decision
 from ..facts.place import Place, is_known
 
 
-def parts(decision: Decision, candidate: Candidate, hits: list[tuple[Node, Place]]) -> list[Part] | None:
+def parts(decision: Decision, candidate: Candidate, hits: list[tuple[Node, Place]]) -> list[PartCopy] | None:
     """Return the views that a call must not write directly, ``None`` where copies of them cannot stand in.
 
     Args:
@@ -35,7 +35,7 @@ def parts(decision: Decision, candidate: Candidate, hits: list[tuple[Node, Place
     views = [v for v in base_views(candidate.node) if v.base == candidate.slot]
     if len(views) != len(candidate.writes):
         return None
-    found: list[Part] = []
+    found: list[PartCopy] = []
     for i, written in enumerate(candidate.writes):
         mine = [node for node, place in hits if model.geometry.overlap(place.region, written) is not False]
         if not mine:
@@ -44,7 +44,7 @@ def parts(decision: Decision, candidate: Candidate, hits: list[tuple[Node, Place
             return None
         only = views[i].name in schema_of(candidate.node.args[0]).write_only
         size = 0 if only else price.of_region(model, written)
-        found.append(Part(i, size, only, tuple(dict.fromkeys(mine))))
+        found.append(PartCopy(i, size, only, tuple(dict.fromkeys(mine))))
     return found
 
 

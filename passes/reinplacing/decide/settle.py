@@ -8,7 +8,7 @@ from ...graph import wellformed
 from ..facts.calls import Calls
 from ..facts.decision import Decision
 from ..facts.options import Options
-from ..facts.premises import Setting
+from ..facts.premises import Premises
 from ..model.build import build
 from .beginnings import unplaced
 from .choose import best, improved
@@ -23,14 +23,14 @@ def decided(graph: Graph, calls: Calls, options: Options) -> Decision:
         GraphError: it is no functional graph.
     """
     wellformed.check(graph)
-    setting = Setting()
+    premises = Premises()
     while True:
-        decision = best(build(graph, options, setting=setting, calls=calls))
+        decision = best(build(graph, options, premises=premises, calls=calls))
         decision = improved(decision, own_layouts, as_good=True)
         if options.order == "free":
             reordering = Reordering(decision)
             decision = improved(decision, reordering, reordering.rounds)
-        more = unplaced(decision) - decision.model.setting.aside
+        more = unplaced(decision) - decision.model.premises.aside
         if not more:
             return decision
-        setting = Setting(aside=setting.aside | more)
+        premises = Premises(aside=premises.aside | more)

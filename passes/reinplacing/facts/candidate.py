@@ -118,7 +118,7 @@ class Snapshot:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Part:
+class PartCopy:
     """A view of a base that a call writes in a copy.
 
     Args:

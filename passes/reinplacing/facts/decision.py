@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from torch.fx import Node
 
 from ...memory.region import Region
-from .candidate import Candidate, Part, Snapshot
+from .candidate import Candidate, PartCopy, Snapshot
 from .model import Model
 from .pending import Pending
 from .place import Read, Storage, Write
@@ -27,9 +27,9 @@ class Decision:
         refused: for each cloned candidate, why.
         chosen: those of them that are refused whatever the conditions say, to copy less elsewhere.
         edge: for each storage that was accepted into another, the candidate that put it there.
-        moved: scatters whose source already lies in its place: nothing is left to write.
+        already_there: scatters whose source already lies in its place: nothing is left to write.
         copied: ``(candidate, argument, node)`` of other operands that are copied to make room.
-        staged: for a base that is in place, the views of it that the call writes in copies.
+        part_copies: for a base that is in place, the views of it that the call writes in copies.
         snapshots: copies of old values for later readers.
         instead: accepted candidates of which cutting one would save such copies.
         served: the reads that are served by them, with the time when the copy is made.
@@ -44,9 +44,9 @@ class Decision:
     refused: dict[int, Refusal] = dataclasses.field(default_factory=dict)
     chosen: dict[int, Refusal] = dataclasses.field(default_factory=dict)
     edge: dict[Storage, Candidate] = dataclasses.field(default_factory=dict)
-    moved: set[int] = dataclasses.field(default_factory=set)
+    already_there: set[int] = dataclasses.field(default_factory=set)
     copied: list[tuple[int, str, Node]] = dataclasses.field(default_factory=list)
-    staged: dict[int, list[Part]] = dataclasses.field(default_factory=dict)
+    part_copies: dict[int, list[PartCopy]] = dataclasses.field(default_factory=dict)
     snapshots: list[Snapshot] = dataclasses.field(default_factory=list)
     instead: dict[int, None] = dataclasses.field(default_factory=dict)
     served: dict[Read, int] = dataclasses.field(default_factory=dict)

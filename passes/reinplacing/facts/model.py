@@ -18,7 +18,7 @@ from torch.fx import Graph, Node
 from ... import _torch
 from ...graph.find_layouts import known
 from ...graph.layouts import Layouts
-from ...graph.spread import held_inside
+from ...graph.spread import kept_by_subgraphs
 from ...graph.summary import Summaries
 from ...memory.geometry import Geometry
 from ...memory.region import Region
@@ -29,7 +29,7 @@ from .candidate import Candidate
 from .options import Options
 from .pending import Shelves
 from .place import Place, Read, Storage, Value, Write, collect, mapped, places, reads_alike
-from .premises import Setting
+from .premises import Premises
 from .target import Target
 
 
@@ -39,17 +39,18 @@ class Model:
     Args:
         graph: the functional graph.
         options: what the user chose, and what will run the rewritten graph.
-        setting: what earlier decisions about the graph taught.
+        premises: what earlier decisions about the graph taught.
         calls: what is known about calls of subgraphs; by default what their summaries say.
     """
 
-    def __init__(self, graph: Graph, options: Options, setting: Setting, calls: Calls | None) -> None:
+    def __init__(self, graph: Graph, options: Options, premises: Premises, calls: Calls | None) -> None:
         self.graph: Graph = graph
         self.calls: Calls = calls or calls_of(graph, options)
         self.options: Options = options
         self.target: Target = options.target
-        self.moved: dict[Node, tuple[Node, ...]] = {} if (order := setting.order) is None else order.moved
-        self.unlocks: dict[tuple[Node, Any], tuple[Node, ...]] = {} if order is None else order.unlocks
+        order = premises.order
+        self.reordered: dict[Node, tuple[Node, ...]] = order.reordered if order else {}
+        self.unlocks: dict[tuple[Node, Any], tuple[Node, ...]] = order.unlocks if order else {}
         self.order: dict[Node, int] = {n: i for i, n in enumerate((order or graph).nodes)}
         self.values: dict[Node, Value] = {}
         self.storages: list[Storage] = []
@@ -64,7 +65,7 @@ class Model:
         self.outputs: list[tuple[Node, Place]] = []
         self.relaid: dict[Node, Any] = {}
         self.tried: dict[Node, list[Any]] = {}  # all layouts looked at, the one in ``relaid`` the last
-        self.setting: Setting = setting.leaving(self.calls.known.staying(graph))
+        self.premises: Premises = premises.leaving(self.calls.known.staying(graph))
         self.layouts: Layouts = self.calls.known.of(graph, self._pinning())
         self.given: dict[int | str, Storage] = {}  # storages of inputs, by what two of the same bytes share
         self.fake_mode: Any = _fake_mode(graph)
@@ -82,7 +83,7 @@ class Model:
         it returns.
         """
         ends = self.graph.find_nodes(op="output") if self.calls.inner else ()
-        return [*self.setting.aside, *ends]
+        return [*self.premises.aside, *ends]
 
     # -- storages and places -------------------------------------------------------------------
 
@@ -137,9 +138,9 @@ class Model:
         self.made_by[candidate.result] = candidate
 
     @functools.cached_property
-    def held_inside(self) -> frozenset[int | None]:
+    def kept_by_subgraphs(self) -> frozenset[int | None]:
         """The storages of tensors that called subgraphs take from modules of their own."""
-        return held_inside(self.graph)
+        return kept_by_subgraphs(self.graph)
 
     @functools.cached_property
     def reads_by(self) -> dict[Node, list[Read]]:

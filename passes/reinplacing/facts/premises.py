@@ -9,7 +9,7 @@ from torch.fx import Node
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Setting:
+class Premises:
     """What is taken as given when a model is made.
 
     Args:
@@ -24,8 +24,8 @@ class Setting:
     own_layout: frozenset[Node] = frozenset()
     order: Order | None = None
 
-    def leaving(self, nodes: frozenset[Node]) -> Setting:
-        """Return the setting in which these wrappers and calls stay functional, too."""
+    def leaving(self, nodes: frozenset[Node]) -> Premises:
+        """Return the premises in which these wrappers and calls stay functional, too."""
         return dataclasses.replace(self, aside=self.aside | nodes) if nodes else self
 
 
@@ -35,10 +35,10 @@ class Order:
 
     Args:
         nodes: all nodes, in the new order.
-        moved: for each write that something moved in front of, what moved, in order.
+        reordered: for each write that something moved in front of, what moved, in order.
         unlocks: the readers for whose sake it moved, by candidate: its node and its slot.
     """
 
     nodes: tuple[Node, ...]
-    moved: dict[Node, tuple[Node, ...]]
+    reordered: dict[Node, tuple[Node, ...]]
     unlocks: dict[tuple[Node, Any], tuple[Node, ...]] = dataclasses.field(default_factory=dict)

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable
 from torch.fx import Node
 
 from ...memory.region import Region
-from .candidate import Candidate, Part, Snapshot
+from .candidate import Candidate, PartCopy, Snapshot
 from .decision import Decision
 from .model import Model
 from .place import Place, Storage, places
@@ -41,7 +41,7 @@ def rank(decision: Decision) -> Rank:
     model = decision.model
     refused = [model.candidates[i] for i in decision.refused if i not in model.fused]
     real = (w for ws in model.writes.values() for w in ws if w.node not in decision.erased)
-    parts = [part for found in decision.staged.values() for part in found]
+    parts = [part for found in decision.part_copies.values() for part in found]
     copied = sum(c.nbytes for c in refused) + sum(of_region(model, w.place.region) for w in real)
     copied += sum(of_value(model, node) for _, _, node in decision.own_copies)
     # The clone of a reader that is made early is refused like any other, and counted there.
@@ -89,7 +89,7 @@ def of_kept(model: Model, place: Place) -> int:
     return of_region(model, place.region.once)
 
 
-def of_copies(copies: Iterable[Snapshot | Part]) -> int:
+def of_copies(copies: Iterable[Snapshot | PartCopy]) -> int:
     """Return the bytes of copies of old values, or of parts, together."""
     return sum(c.nbytes for c in copies)
 

@@ -60,7 +60,7 @@ def visit(model: Model, node: Node) -> bool:
     _add_reads(model, call)
     model.values[node] = model.fresh(node, node.meta["val"])
     _seal_shared(model, call)
-    for tie in model.calls.ties.get(node, ()) if node not in model.setting.aside else ():
+    for tie in model.calls.ties.get(node, ()) if node not in model.premises.aside else ():
         _add_tie(model, call, tie)
     return True
 

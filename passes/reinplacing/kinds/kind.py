@@ -80,7 +80,7 @@ def visit_operator(model: Model, node: Node) -> bool:
     kind = next((kind for kind in _OPERATORS if kind.sees_to(node)), None)
     if kind is None:
         return False
-    if node in model.setting.aside:
+    if node in model.premises.aside:
         label = schema_of(node.target).name, "self"
         model.unsupported.append((node, (label,), functional.copied_bytes(model, node)))
         return False

@@ -29,7 +29,7 @@ def sees_to(node: Node) -> bool:
     return schema_of(node.target).writes_through is not None
 
 
-def moves(model: Model, operand: Place) -> bool:
+def begins_at_operand(model: Model, operand: Place) -> bool:
     """Return whether a functional scatter begins where its operand does, which a rewrite may move.
 
     Of an expanded one torch makes a tensor of its own, with all elements.
@@ -171,9 +171,9 @@ def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None
     (candidate,) = candidates
     operand: Any = node.args[0]
     if rewriter.is_in_place(candidate):
-        if candidate.index not in rewriter.decision.moved:
+        if candidate.index not in rewriter.decision.already_there:
             _write_view(rewriter, node, candidate, operand)
-    elif moves(rewriter.model, candidate.operand):
+    elif begins_at_operand(rewriter.model, candidate.operand):
         # Views that name bytes by their offset need to know where they are.
         operand = rewriter.cloned(node, candidate, operand, node.meta["val"])
         _write_view(rewriter, node, candidate, operand)
@@ -188,9 +188,9 @@ def _write_view(rewriter: Rewriter, node: Node, candidate: Candidate, operand: N
     if views.is_absolute(node):
         accepted = rewriter.decision.accepted(candidate)
         place = candidate.operand if accepted else rewriter.model.place(node)
-        moved = rewriter.moved(place)
+        moved = rewriter.shift_of(place)
         if moved:
             args = [argument(node, name) for name in ("size", "stride", "storage_offset")]
-            args, kwargs = [*args[:2], rewriter.emitter.moved(node, args[0], args[2], moved)], {}
+            args, kwargs = [*args[:2], rewriter.emitter.shifted_offset(node, args[0], args[2], moved)], {}
     view = rewriter.emitter.view(node, schema_of(node.target).writes_through, (operand, *args), kwargs)
     rewriter.copy_into(node, view, source)

@@ -13,7 +13,7 @@ from ...graph.emit import eager_values
 from ...ops import wrapper
 from ...ops.schema import schema_of, target_name
 from ...reason import Reason
-from ..facts.candidate import Candidate, Kind, Part
+from ..facts.candidate import Candidate, Kind, PartCopy
 from ..facts.model import Model
 from ..facts.place import Value, is_known
 from ..write.rewriter import Rewriter
@@ -39,13 +39,13 @@ def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None
         i = int(candidate.slot)  # type: ignore[arg-type]
         old = candidate.operand.value
         if rewriter.decision.accepted(candidate):
-            moved[i] = rewriter.moved(candidate.operand)
+            moved[i] = rewriter.shift_of(candidate.operand)
         else:
             bases[i] = rewriter.operand(node, candidate, bases[i], node.meta["val"][first + i])
             moved[i] = bases[i].meta["val"].storage_offset() - old.storage_offset()
     eager = eager_values(node)
     views = wrapper.base_views(node)
-    on_copies = _OnCopies(rewriter, node, candidates, views) if rewriter.decision.staged else None
+    on_copies = _OnCopies(rewriter, node, candidates, views) if rewriter.decision.part_copies else None
     made_of: dict[str, list[Any]] = {}
     lying: dict[str, Any] = {}
     for view in views:
@@ -87,12 +87,12 @@ class _OnCopies:
         self, rewriter: Rewriter, node: Node, candidates: list[Candidate], views: list[wrapper.BaseView]
     ) -> None:
         self._rewriter, self._node = rewriter, node
-        self._parts: dict[str, Part] = {}
+        self._parts: dict[str, PartCopy] = {}
         self._made: list[tuple[Node, Node]] = []
-        staged = rewriter.decision.staged
+        part_copies = rewriter.decision.part_copies
         for candidate in candidates:
             mine = [v.label for v in views if v.base == candidate.slot]
-            for part in staged.get(candidate.index, ()):
+            for part in part_copies.get(candidate.index, ()):
                 self._parts[mine[part.view]] = part
 
     def given(self, view: wrapper.BaseView, made: Node | None) -> Node | None:

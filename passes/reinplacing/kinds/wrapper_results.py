@@ -67,7 +67,7 @@ def settled(model: Model, operand: Node, result: Value) -> Settled:
 
 def is_set_aside(model: Model, node: Node) -> bool:
     """Return whether a wrapper is left alone: it binds data-dependent sizes, or it was set aside."""
-    return bool(node.meta.get("unbacked_bindings")) or node in model.setting.aside
+    return bool(node.meta.get("unbacked_bindings")) or node in model.premises.aside
 
 
 def handed_back(op: Any, by_name: dict[str, Any]) -> dict[int, Any]:

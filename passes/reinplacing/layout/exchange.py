@@ -62,7 +62,7 @@ def settle(
         storage.shift = shift
         storage.relaid = place.storage.relaid
         return storage, None
-    if node is None or node in model.setting.own_layout:
+    if node is None or node in model.premises.own_layout:
         return storage, Reason.LAYOUT
     # Laid out anew it begins where the operand does: offsets that name its bytes would not know.
     if layout.is_located and shift != 0:
@@ -178,7 +178,7 @@ def _agrees(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
     if all(_is_unused(user, i) or (_same_strides(model, *p) and _same_units(model, *p)) for i, p in both):
         return True
     # What it returns is laid out anew as well, in place and functional.
-    return user not in model.setting.own_layout and len(new) == 1 and _lay(user, new, laid)
+    return user not in model.premises.own_layout and len(new) == 1 and _lay(user, new, laid)
 
 
 def _given(model: Model, user: Node, laid: dict[Node, Any]) -> dict[Node, Any]:

@@ -24,7 +24,7 @@ from ..facts.calls import Calls
 from ..facts.model import Model
 from ..facts.options import DEFAULT, Options
 from ..facts.place import Place, Write, followed, mapped, places
-from ..facts.premises import Setting
+from ..facts.premises import Premises
 from ..kinds import kind
 from ..kinds.view_scatter import check_reach
 from ..layout import hidden_alias
@@ -38,7 +38,7 @@ def build(
     graph: Graph,
     options: Options = DEFAULT,
     *,
-    setting: Setting = Setting(),  # noqa: B008  (frozen)
+    premises: Premises = Premises(),  # noqa: B008  (frozen)
     calls: Calls | None = None,
 ) -> Model:
     """Return what is known about a functional graph.
@@ -47,14 +47,14 @@ def build(
         graph: the functional graph.
         options: what the user chose, and what will run the rewritten graph; bytes that it cannot follow
             through a view are not written.
-        setting: what earlier decisions about the graph taught.
+        premises: what earlier decisions about the graph taught.
         calls: what is known about calls of subgraphs; by default what their summaries say.
 
     Raises:
         GraphError: a tensor node without ``meta["val"]``, or a graph that already mutates something
             other than ``copy_`` into an input.
     """
-    model, visitors = Model(graph, options, setting, calls), Visitors()
+    model, visitors = Model(graph, options, premises, calls), Visitors()
     for node in model.order:
         try:
             _visit(model, node, visitors)
@@ -104,7 +104,7 @@ def _visit_input(model: Model, node: Node) -> None:
         model.values[node] = mapped(lambda tensor: _input_place(model, node, tensor, keys), val)
 
 
-def _input_place(model: Model, node: Node, tensor: torch.Tensor, keys: list[str]) -> Place:
+def _input_place(model: Model, node: Node, tensor: torch.Tensor, keys: list[int | str | None]) -> Place:
     mine = [k for k in (_torch.storage_key(tensor), *keys) if k is not None]
     storage = next((model.given[k] for k in mine if k in model.given), None)
     if storage is None:
@@ -113,7 +113,7 @@ def _input_place(model: Model, node: Node, tensor: torch.Tensor, keys: list[str]
             model.whole[storage] = Region.flat(as_size(tensor.untyped_storage().nbytes()))
     elif keys and model.whole[storage] != Region.flat(as_size(tensor.untyped_storage().nbytes())):
         storage.close(Reason.UNKNOWN_OP, node)  # its fake value does not say which bytes these are
-    if not model.held_inside.isdisjoint(mine):
+    if not model.kept_by_subgraphs.isdisjoint(mine):
         storage.close(Reason.UNKNOWN_OP, node)
     model.given.update(dict.fromkeys(mine, storage))
     return model.at(storage, tensor)

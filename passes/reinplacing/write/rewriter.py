@@ -59,7 +59,7 @@ class Rewriter:
         """Store a value into a view, before ``node``."""
         self.call(node, torch.ops.aten.copy_.default, (view, source), {}, view.meta["val"])
 
-    def moved(self, place: Place | None) -> int:
+    def shift_of(self, place: Place | None) -> int:
         """Return by how many items a storage's bytes moved when it joined its buffer."""
         if place is None:
             return 0

@@ -237,8 +237,8 @@ class _Run:
             was, now = self.spec[n], self.env[n]
             if not isinstance(was, torch.Tensor):
                 continue
-            is_moved = not same_strides(was, now) or (is_opaque and was.stride() != now.stride())
-            if is_moved and is_kernel:
+            lies_there = not same_strides(was, now) or (is_opaque and was.stride() != now.stride())
+            if lies_there and is_kernel:
                 return False
             if not is_opaque or n in free:
                 continue

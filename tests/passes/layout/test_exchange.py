@@ -14,7 +14,7 @@ from torch.library import custom_op
 from pytest_reinplace.passes import Reason
 from pytest_reinplace.passes.fuzz import adversary
 from pytest_reinplace.passes.fuzz.builder import GraphBuilder
-from pytest_reinplace.passes.reinplacing.facts.premises import Setting
+from pytest_reinplace.passes.reinplacing.facts.premises import Premises
 from pytest_reinplace.passes.reinplacing.model.build import build
 from pytest_reinplace.passes.verify import copied_bytes
 
@@ -186,7 +186,7 @@ def test_what_keeps_its_own_layout_is_not_laid_out_by_its_operand_either(keeps: 
     value = b.call(aten.full.default, [1, 6], 5, dtype=torch.int64)
     second = b.call(aten.index_put.default, first, [index], value)
     gm = b.finished([b.call(aten.sum.default, second)])
-    model = build(gm.graph, setting=Setting(own_layout=frozenset({second} if keeps else ())))
+    model = build(gm.graph, premises=Premises(own_layout=frozenset({second} if keeps else ())))
     assert (second in model.relaid) is (first in model.relaid) is not keeps
 
 

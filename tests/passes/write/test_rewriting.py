@@ -129,7 +129,10 @@ def test_a_fault_anywhere_leaves_the_graph_as_it_was(v2: bool, monkeypatch: pyte
 
 
 STEPS = [
-    *((Emitter, name) for name in ("call", "clone", "empty", "moved", "value", "base_view", "mutable_op")),
+    *(
+        (Emitter, name)
+        for name in ("call", "clone", "empty", "shifted_offset", "value", "base_view", "mutable_op")
+    ),
     *((Rewriter, name) for name in ("replace", "cloned")),
     *((rewrite._Walk, name) for name in ("_refresh", "_copy_operand", "_returned")),
     (view_scatter, "_write_view"),
