@@ -9,6 +9,8 @@ sake of dearer ones (here), to leave operators their own layout (``own_layout``)
 from __future__ import annotations
 
 import dataclasses
+import functools
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -40,21 +42,26 @@ def improved(
         budget: how many may be tried.
         as_good: whether one as good is taken, too; none may come twice then.
     """
-    trials = proposals(decision)
-    for _ in range(budget):
+    is_better = operator.le if as_good else operator.lt
+    least, open_ends = decision, [(decision, proposals(decision))]
+    while open_ends and budget > 0:
+        decision, trials = open_ends[-1]
         trial = next(trials, None)
         if trial is None:
-            break
-        before, after = price.rank(decision), price.rank(trial)
-        if after < before or (as_good and after == before):
-            decision, trials = trial, proposals(trial)
-    return decision
+            open_ends.pop()  # what helps first may stand in the way of what helps more: back to those beside
+            continue
+        budget -= 1
+        if is_better(price.rank(trial), price.rank(decision)):
+            open_ends.append((trial, proposals(trial)))
+            least = trial if is_better(price.rank(trial), price.rank(least)) else least
+    return least
 
 
 def best(model: Model) -> Decision:
     """Return the cheapest legal decision found about a model."""
     budget = min(_TRIALS, 4 + 40_000 // (1 + len(model.order)))
-    return _explained(improved(forward(model), _refusals, budget))
+    refusals = functools.partial(_refusals, tried=set())
+    return _explained(improved(forward(model), refusals, budget))
 
 
 def anew(model: Model, **changed: Any) -> Decision:
@@ -112,7 +119,7 @@ def _in_order(model: Model) -> Iterator[Candidate]:
         yield from price.by_gain(model, siblings)
 
 
-def _refusals(decision: Decision) -> Iterator[Decision]:
+def _refusals(decision: Decision, tried: set[frozenset[int]]) -> Iterator[Decision]:
     """Yield decisions in which one more candidate is refused, so that dearer ones need not be.
 
     A choice exists where a refusal names *culprits*, accepted candidates of which cutting one would lift it,
@@ -120,7 +127,9 @@ def _refusals(decision: Decision) -> Iterator[Decision]:
     """
     model = decision.model
     for choice in dict.fromkeys(_choices(decision)):
-        if choice not in decision.chosen:
+        together = frozenset({*decision.chosen, choice})
+        if choice not in decision.chosen and together not in tried:
+            tried.add(together)
             yield closed(model, {**decision.chosen, choice: Refusal(Reason.CHEAPER)})
 
 
