@@ -321,10 +321,28 @@ def _make_room(
         decision.part_copies[candidate.index] = parts
         decision.instead.update(dict.fromkeys(culprits))
         return True
-    if copies >= price.of_cheapest_refusal(decision, candidate, culprits):
+    refusal = price.of_cheapest_refusal(decision, candidate, culprits)
+    # A copy of an operand is made and read; a clone that a scatter puts back later is moved once more.
+    if copies > refusal or (copies == refusal and not _is_scattered(decision, candidate)):
         return False
     decision.instead.update(dict.fromkeys(culprits))
     decision.copied.extend(
         (candidate.index, name, node) for node, name in {node: name for name, node, _ in hits}.items()
     )
     return True
+
+
+def _is_scattered(decision: Decision, candidate: Candidate) -> bool:
+    """Return whether a view scatter puts a result back into a part of something, or of an input."""
+    model = decision.model
+    made = (c for r in model.reads[candidate.result] for c in model.candidates_of.get(r.node, ()))
+    return any(
+        c.kind.stores_source
+        and c.others[0][2].storage is candidate.result
+        and (
+            not model.geometry.contains(c.writes[0], c.operand.region)
+            or c.index in model.written_back
+            or _is_scattered(decision, c)
+        )
+        for c in made
+    )
