@@ -23,7 +23,16 @@ import torch
 from torch.fx import Graph, Node
 
 from ..memory.region import as_size
-from ..ops.beginning import EXACT, asked, asks_for_strides, goes_by_beginning, hands_on, may_ask, named
+from ..ops.beginning import (
+    EXACT,
+    asked,
+    asked_of_strides,
+    asks_for_strides,
+    goes_by_beginning,
+    hands_on,
+    may_ask,
+    named,
+)
 from ..ops.schema import is_operator, schema_of, tensors
 from ..ops.traits import overloads
 from ..ops.true_strides import has_one, has_usual_strides, is_mistold, may_be_mistold
@@ -58,6 +67,9 @@ def known(root: Graph, *, lowered: bool = False) -> Known:
     untold = flow.forward(mistold, is_untold)
     guesses = filter(_is_guess, called) if not lowered and any(map(asks_for_strides, few)) else ()
     guessed = flow.forward(guesses, lambda user, _: _has_unit(user))
+    units: dict[Graph, int] = {}
+    for node in few:
+        units[node.graph] = max(units.get(node.graph, 0), asked_of_strides(node))
     is_hidden = has_beginnings and _are_hidden(flow, mistold, lowered=lowered)
 
     def of(graph: Graph) -> Layouts:
@@ -67,8 +79,8 @@ def known(root: Graph, *, lowered: bool = False) -> Known:
             if n in untold or n in guessed or n in names or n in views
         }
         staying = graph.nodes if is_hidden else (n for n in graph.nodes if _is_made_of(n, untold))
-        has_names, has_views = any(n in names for n in graph.nodes), any(n in views for n in graph.nodes)
-        return Layouts(values, frozenset(n.name for n in staying), has_names, has_views)
+        has_names = any(n in names for n in graph.nodes)
+        return Layouts(values, frozenset(n.name for n in staying), has_names, units.get(graph, 0))
 
     return Known({graph.owning_module: of(graph) for graph in flow.graphs}, has_beginnings)
 

@@ -57,13 +57,13 @@ class Layouts:
             told, and nothing is asked of them.
         staying: the nodes that stay functional, by name: their results, or what offsets name, are not told.
         has_names: whether bytes are named by an offset.
-        has_views: whether a beginning, or strides, are asked for.
+        unit: what all strides must be multiples of, in bytes; 0 where nobody asks.
     """
 
     values: Mapping[str, Layout]
     staying: frozenset[str]
     has_names: bool
-    has_views: bool
+    unit: int
 
     def of(self, node: Node, item: int | None = None) -> Layout:
         """Return what is known of a node's value, or of one of a list, asked by those who take it."""

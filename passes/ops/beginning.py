@@ -46,6 +46,17 @@ def asked(node: Node) -> int:
     return _itemsize(node) if id(node.target) in _RETYPING else _ASKING.get(id(node.target), 0)
 
 
+def asked_of_strides(node: Node) -> int:
+    """Return what all strides of its operands must be multiples of, in bytes, also of dimensions of one.
+
+    It is 1 where a view has smaller items, which takes a last stride of 1, and 0 where nothing is asked.
+    """
+    if id(node.target) not in _RETYPING:
+        return _ASKING.get(id(node.target), 0) and EXACT
+    larger = any(_itemsize(node) > _itemsize(operand) for operand in node.all_input_nodes)
+    return _itemsize(node) if larger else 1
+
+
 def goes_by_beginning(node: Node) -> bool:
     """Return whether a node names bytes by an offset into the storage, asks for it, or needs a multiple."""
     return views.is_absolute(node) or _ASKING.get(id(node.target)) == EXACT or id(node.target) in _RETYPING

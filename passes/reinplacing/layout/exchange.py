@@ -170,10 +170,8 @@ def _agrees(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
         return False
     if schema.view:
         return _agrees_as_view(model, user, laid, new, source)
-    if any(_torch.storage_key(t) in _keys(user) for t in old):
+    if any(_torch.storage_key(t) in _keys(user) or _is_unit_asked(model, t) for t in old):
         return False  # it may alias, though its schema hides that, and nobody would look at what uses it
-    if model.layouts.has_views and any(map(has_one, old)):
-        return False  # a view may go by the stride of a dimension of one, which fake tensors do not tell
     both = enumerate(zip(new, old, strict=True))
     if all(_is_unused(user, i) or (_same_strides(model, *p) and _same_units(model, *p)) for i, p in both):
         return True
@@ -274,6 +272,19 @@ def _is_untold(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
     if schema.untold_of_one:
         return has_one(operand.meta["val"])
     return any(is_mistold(user, value) for value in (None, *model.tried.get(operand, ()), laid.get(operand)))
+
+
+def _is_unit_asked(model: Model, value: torch.Tensor) -> bool:
+    """Return whether a view may go by the stride of a dimension of one, which fake tensors do not tell.
+
+    One with smaller items needs a stride of 1 in the last dimension, and the graph as written works. One
+    with larger items needs strides that are whole items.
+    """
+    strides = zip(value.shape, value.stride(), strict=True)
+    found = [stride for size, stride in strides if not isinstance(size, int) or size == 1]
+    if model.layouts.unit > value.element_size():
+        return bool(found)
+    return model.layouts.unit > 0 and not all(isinstance(n, int) and n != 1 for n in found)
 
 
 def _lay(user: Node, new: list[torch.Tensor], laid: dict[Node, Any]) -> bool:
