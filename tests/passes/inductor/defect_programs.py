@@ -160,7 +160,7 @@ def shifted_over(x: Tensor, w: Tensor) -> Tensor:
 
 
 def listed_crosswise(x: Tensor, y: Tensor, w: Tensor) -> None:
-    torch._foreach_add_([x, y], w)
+    torch._foreach_add_([x, y], [w, w])
     torch._foreach_add_([y, x], [x * 2, y * 2])
 
 
