@@ -43,7 +43,6 @@ class Traits:
         regroups: whether it groups dimensions anew, of elements that keep their order.
         keeps_order: whether it keeps the order of elements, counted row by row, and their number.
         takes_in_order: whether it takes all operands in order, and what it makes is in memory of its own.
-        arranges: whether its result is elements of its operands and nothing else.
         picks: whether it picks elements: not pointwise, but computed where it is used all the same.
         is_factory: whether it makes a tensor of nothing.
         is_constant: whether it makes one of nothing that Inductor never puts into memory.
@@ -85,7 +84,6 @@ class Traits:
     regroups: bool = False
     keeps_order: bool = False
     takes_in_order: bool = False
-    arranges: bool = False
     picks: bool = False
     is_factory: bool = False
     is_constant: bool = False
@@ -165,9 +163,9 @@ _ROWS: tuple[tuple[str, Traits], ...] = (
     ("aten::repeat aten::ceil aten::floor aten::round aten::trunc aten::pow", _SAME),
     ("prims::convert_element_type", _SAME),
     ("aten::pow.Scalar", Traits(identity=0, untold=True)),
-    ("aten::cat", Traits(identity=0, arranges=True)),
+    ("aten::cat", Traits(identity=0)),
     ("aten::constant_pad_nd", Traits(identity=0, picks=True)),
-    ("aten::flip", Traits(picks=True, arranges=True)),
+    ("aten::flip", Traits(picks=True)),
     ("aten::gather", Traits(picks=True)),
     ("aten::index aten::_unsafe_index", Traits(picks=True, untold_of_one=True)),
     ("aten::add aten::sub aten::mul aten::div", Traits(is_neutral=True)),
