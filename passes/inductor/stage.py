@@ -26,7 +26,7 @@ from ..reinplacing.run import parted_lists, reinplace_graph
 from ..report import Report
 from ._torch import call_kernel_of, custom_graph_pass, digest_of_files, inductor_reinplacing
 from .defects import defended, switched_off
-from .mend import kept_copies, wrapper_slices
+from .mend import epilogues, no_ops, wrapper_slices
 from .mend.element_op import element_op
 from .mend.input_offsets import rebase
 from .mend.kernel_groups import is_kernel
@@ -95,7 +95,6 @@ class ReinplacePass(CustomGraphPass):
 
     def apply(self, graph: Graph) -> Report:
         """Rewrite a graph and return what was decided."""
-        kept_copies.reveal(graph)
         if _mutates_in_regions(graph):
             inductor_reinplacing(graph)
             clone_all(graph)
@@ -180,7 +179,11 @@ class ProtectPass(CustomGraphPass):
     def __call__(self, graph: Graph) -> None:
         """Mend and protect a graph, as Inductor calls it."""
         wrapper_slices.mend(graph)
-        kept_copies.protect(graph)
+        if no_ops.is_ours():
+            epilogues.order(graph)
+            no_ops.remove(graph)
+        if defended("recomputed-from-written"):
+            epilogues.save_readers(graph)
 
     def uuid(self) -> Any:
         """Identify the pass by its source and by what was declared about operators."""
@@ -241,6 +244,7 @@ def inductor_options(*, policy: Policy = "memory", order: Ordering = "free") -> 
     """
     return {
         "joint_custom_pre_pass": ProtectPass(),
+        "joint_custom_post_pass": ProtectPass(),
         "post_grad_custom_post_pass": ReinplacePass(policy=policy, order=order),
-        "disabled_passes": ",".join(_SWITCHED_OFF),
+        "disabled_passes": ",".join((*_SWITCHED_OFF, *(("remove_noop_ops",) if no_ops.is_ours() else ()))),
     }
