@@ -26,7 +26,7 @@ from ..report import Report
 from ._torch import call_kernel_of, custom_graph_pass, inductor_reinplacing
 from .defects import defended
 from .identity import state
-from .mend import kept_copies, single_lists, wrapper_slices
+from .mend import epilogues, no_ops, single_lists, wrapper_slices
 from .mend.input_offsets import rebase
 from .mend.marked_written import mark
 from .mend.stored_early import realize
@@ -82,7 +82,6 @@ class ReinplacePass(CustomGraphPass):
 
     def apply(self, graph: Graph) -> Report:
         """Rewrite a graph and return what was decided."""
-        kept_copies.reveal(graph)
         if _mutates_in_regions(graph):
             inductor_reinplacing(graph)
             clone_all(graph)
@@ -111,7 +110,6 @@ class ReinplacePass(CustomGraphPass):
         """
         if why := why_unwatched():
             warn(f"reinplacing skipped, every wrapper clones: fusions are not checked, {why}")
-            kept_copies.reveal(graph)
             clone_all(graph)
             report = Report()
         else:
@@ -174,7 +172,11 @@ class ProtectPass(CustomGraphPass):
     def __call__(self, graph: Graph) -> None:
         """Mend and protect a graph, as Inductor calls it."""
         wrapper_slices.mend(graph)
-        kept_copies.protect(graph)
+        if no_ops.is_ours():
+            epilogues.order(graph)
+            no_ops.remove(graph)
+        if defended("recomputed-from-written"):
+            epilogues.save_readers(graph)
 
     def uuid(self) -> Any:
         """Identify the pass by its source and by what was declared about operators."""
@@ -235,7 +237,8 @@ def inductor_options(*, policy: Policy = "memory", order: Ordering = "free") -> 
     """
     return {
         "joint_custom_pre_pass": ProtectPass(),
+        "joint_custom_post_pass": ProtectPass(),
         "post_grad_custom_post_pass": ReinplacePass(policy=policy, order=order),
-        "disabled_passes": ",".join(_SWITCHED_OFF),
+        "disabled_passes": ",".join((*_SWITCHED_OFF, *(("remove_noop_ops",) if no_ops.is_ours() else ()))),
         BEFORE_FUSION: fusion_veto(),
     }
