@@ -24,7 +24,13 @@ from ..ops.schema import is_operator, schema_of, traits_of
 from ..reinplacing.facts.options import Options, Ordering, Policy
 from ..reinplacing.run import parted_lists, reinplace_graph
 from ..report import Report
-from ._torch import call_kernel_of, custom_graph_pass, digest_of_files, inductor_reinplacing
+from ._torch import (
+    call_kernel_of,
+    custom_graph_pass,
+    digest_of_files,
+    inductor_reinplacing,
+    outputs_of_inputs,
+)
 from .defects import defended, switched_off
 from .mend import kept_copies, wrapper_slices
 from .mend.element_op import element_op
@@ -126,9 +132,10 @@ class ReinplacePass(CustomGraphPass):
     def uuid(self) -> Any:
         """Identify the pass by its source and by what was declared about operators.
 
-        So Inductor's caches stay on and stay right.
+        So Inductor's caches stay on and stay right. Graphs of one text may differ in which of their outputs
+        are made anew.
         """
-        chosen = (self.name, self.policy, self.order)
+        chosen = (self.name, self.policy, self.order, *sorted(outputs_of_inputs()))
         return ("pytest-reinplace", *chosen, *_state())
 
 

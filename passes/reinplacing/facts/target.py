@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch.fx import Node
+from torch.fx import Graph, Node
 
 from .candidate import Candidate
 from .refusal import Refusal
@@ -41,6 +41,10 @@ class Target:
     def sees_view(self, node: Node, of_input: bool) -> bool:
         """Return whether a view is a view to it, of an input or of what is computed."""
         return True
+
+    def made_anew(self, graph: Graph) -> frozenset[Node]:
+        """Return the outputs that the caller makes anew from an input, by sizes, strides and offset alone."""
+        return frozenset()
 
     def runs_form(self, form: Any) -> bool:
         """Return whether an operator's in-place form computes what the functional one does."""
