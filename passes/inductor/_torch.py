@@ -76,11 +76,24 @@ def outputs_of_inputs() -> frozenset[int]:
 
     It takes the graph's output for its sizes, strides and offset alone.
     """
-    context = private("torch._guards", "TracingContext").try_get()
-    found = getattr(getattr(context, "fw_metadata", None), "output_info", ())
+    found = getattr(_fw_metadata(), "output_info", ())
     return frozenset(
         i for i, info in enumerate(found) if info.output_type.name in ("alias_of_input", "is_input")
     )
+
+
+def is_without_backward(graph: Any) -> bool:
+    """Return whether a graph is a whole program that AOTAutograd traced for no backward, and nobody froze."""
+    meta, (output,) = _fw_metadata(), graph.find_nodes(op="output")
+    if meta is None or not output.meta.get("desc") or private("torch._inductor", "config").freezing:
+        return False
+    written = (info for info in meta.input_info if info.mutates_data)
+    return not any(info.requires_grad for info in (*meta.output_info, *written))
+
+
+def _fw_metadata() -> Any:
+    context = private("torch._guards", "TracingContext").try_get()
+    return getattr(context, "fw_metadata", None)
 
 
 def results_returned(graph: Any) -> list[int | None]:

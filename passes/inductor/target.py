@@ -12,7 +12,7 @@ from ..reinplacing.facts.candidate import Candidate
 from ..reinplacing.facts.decision import Decision
 from ..reinplacing.facts.refusal import Refusal
 from ..reinplacing.facts.target import Target
-from ._torch import outputs_of_inputs, results_returned
+from ._torch import is_without_backward, outputs_of_inputs, results_returned
 from .defects import defended
 from .lowering import is_stored_by_inductor
 from .refuse.buffers import Buffers
@@ -46,6 +46,10 @@ class InductorTarget(Target):
         return frozenset(leaf for leaf, n in pairs if n in anew).difference(
             leaf for leaf, n in pairs if n not in anew
         )
+
+    def is_one_tensor(self, graph: Graph, of_input: bool) -> bool:
+        """Return whether a value is one tensor of the user's: only for a backward equal ones are merged."""
+        return of_input or is_without_backward(graph)
 
     def runs_form(self, form: Any) -> bool:
         """Return whether an in-place form is lowered to what the functional one computes."""

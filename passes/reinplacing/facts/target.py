@@ -46,6 +46,13 @@ class Target:
         """Return the outputs that the caller makes anew from an input, by sizes, strides and offset alone."""
         return frozenset()
 
+    def is_one_tensor(self, graph: Graph, of_input: bool) -> bool:
+        """Return whether what a kernel is given to read and to write is one tensor of the user's.
+
+        Then it sees what it writes, as in eager mode; of two equal values that were merged it must not.
+        """
+        return False
+
     def runs_form(self, form: Any) -> bool:
         """Return whether an operator's in-place form computes what the functional one does."""
         return True
