@@ -69,3 +69,42 @@ def digest_of_files(files: tuple[str, ...]) -> str:
     """Return a digest of the contents of files, as Inductor makes it for its cache keys."""
     digest = private("torch._inductor.custom_graph_pass", "get_hash_for_files")(files)
     return str(digest.hex() if isinstance(digest, bytes) else digest)
+
+
+def outputs_of_inputs() -> frozenset[int]:
+    """Return which results of the program that is being compiled AOTAutograd makes anew from an input.
+
+    It takes the graph's output for its sizes, strides and offset alone.
+    """
+    found = getattr(_fw_metadata(), "output_info", ())
+    return frozenset(
+        i for i, info in enumerate(found) if info.output_type.name in ("alias_of_input", "is_input")
+    )
+
+
+def is_without_backward(graph: Any) -> bool:
+    """Return whether a graph is a whole program that AOTAutograd traced for no backward, and nobody froze."""
+    meta, (output,) = _fw_metadata(), graph.find_nodes(op="output")
+    if meta is None or not output.meta.get("desc") or private("torch._inductor", "config").freezing:
+        return False
+    written = (info for info in meta.input_info if info.mutates_data)
+    return not any(info.requires_grad for info in (*meta.output_info, *written))
+
+
+def _fw_metadata() -> Any:
+    context = private("torch._guards", "TracingContext").try_get()
+    return getattr(context, "fw_metadata", None)
+
+
+def results_returned(graph: Any) -> list[int | None]:
+    """Return for each output of a graph which result of the program AOTAutograd says it is.
+
+    ``None`` for other outputs, and for all where tensor subclasses are taken apart: there the parts and not
+    the results are numbered.
+    """
+    (output,) = graph.find_nodes(op="output")
+    found = output.meta.get("desc") or ()
+    described = [*found, *(node.meta.get("desc") for node in graph.find_nodes(op="placeholder"))]
+    if any(type(d).__name__.startswith("Subclass") for d in described):
+        return [None] * len(found)
+    return [d.idx if type(d).__name__ == "PlainAOTOutput" else None for d in found]

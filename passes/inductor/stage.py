@@ -23,7 +23,7 @@ from ..ops.schema import is_operator, schema_of, traits_of
 from ..reinplacing.facts.options import Options, Ordering, Policy
 from ..reinplacing.run import parted_lists, reinplace_graph
 from ..report import Report
-from ._torch import call_kernel_of, custom_graph_pass, inductor_reinplacing
+from ._torch import call_kernel_of, custom_graph_pass, inductor_reinplacing, outputs_of_inputs
 from .defects import defended
 from .identity import state
 from .mend import epilogues, no_ops, single_lists, wrapper_slices
@@ -120,9 +120,10 @@ class ReinplacePass(CustomGraphPass):
     def uuid(self) -> Any:
         """Identify the pass by its source and by what was declared about operators.
 
-        So Inductor's caches stay on and stay right.
+        So Inductor's caches stay on and stay right. Graphs of one text may differ in which of their outputs
+        are made anew.
         """
-        chosen = (self.name, self.policy, self.order)
+        chosen = (self.name, self.policy, self.order, *sorted(outputs_of_inputs()))
         return ("pytest-reinplace", *chosen, *state())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch.fx import Node
+from torch.fx import Graph, Node
 
 from ..ops.schema import is_lowered_view, schema_of
 from ..reason import Reason
@@ -12,6 +12,7 @@ from ..reinplacing.facts.candidate import Candidate
 from ..reinplacing.facts.decision import Decision
 from ..reinplacing.facts.refusal import Refusal
 from ..reinplacing.facts.target import Target
+from ._torch import is_without_backward, outputs_of_inputs, results_returned
 from .defects import defended
 from .lowering import is_stored_by_inductor
 from .refuse.writes import lost_by_exchange
@@ -31,6 +32,22 @@ class InductorTarget(Target):
     def sees_view(self, node: Node, of_input: bool) -> bool:
         """Return whether a view is lowered as one."""
         return is_lowered_view(node, of_input)
+
+    def made_anew(self, graph: Graph) -> frozenset[Node]:
+        """Return the outputs of which AOTAutograd uses the metadata alone: it makes views of inputs."""
+        (output,) = graph.find_nodes(op="output")
+        leaves: Any = output.args[0]
+        anew, numbers = outputs_of_inputs(), results_returned(graph)
+        if not anew or not numbers or len(numbers) != len(leaves):
+            return frozenset()
+        pairs = list(zip(leaves, numbers, strict=True))
+        return frozenset(leaf for leaf, n in pairs if n in anew).difference(
+            leaf for leaf, n in pairs if n not in anew
+        )
+
+    def is_one_tensor(self, graph: Graph, of_input: bool) -> bool:
+        """Return whether a value is one tensor of the user's: only for a backward equal ones are merged."""
+        return of_input or is_without_backward(graph)
 
     def runs_form(self, form: Any) -> bool:
         """Return whether an in-place form is lowered to what the functional one computes."""
