@@ -255,14 +255,45 @@ def unsafe_index_put_() -> Any:
 
 
 def run_fake(fake_mode: Any, target: Any, args: Any, kwargs: Any) -> Any:
-    """Run an operator on fake values without leaving fresh symbols behind."""
+    """Run an operator on fake values; raises where only a guard on their sizes would say what it makes."""
     if fake_mode is None:
         with torch.no_grad():
             return target(*args, **kwargs)
-    shape_env = fake_mode.shape_env
-    symbols = shape_env.ignore_fresh_unbacked_symbols() if shape_env else contextlib.nullcontext()
-    with fake_mode, dispatching(), symbols, torch.no_grad():
+    with fake_mode, dispatching(), untouched(fake_mode.shape_env), torch.no_grad():
         return target(*args, **kwargs)
+
+
+@contextlib.contextmanager
+def untouched(shape_env: Any) -> Iterator[None]:
+    """Leave no fresh symbol of data behind inside, and add no guard: what asks for one raises."""
+    if shape_env is None:
+        yield
+        return
+    with shape_env.ignore_fresh_unbacked_symbols(), _without_guards(shape_env):
+        yield
+
+
+@contextlib.contextmanager
+def _without_guards(shape_env: Any) -> Iterator[None]:
+    """Let whoever would add a guard raise; torch 2.11 has no context for it."""
+    refuse = getattr(shape_env, "error_on_new_guards", None)
+    if refuse is not None:
+        with refuse():
+            yield
+        return
+    known = vars(shape_env).get("_check_frozen")
+    shape_env._check_frozen = _refuse_guard
+    try:
+        yield
+    finally:
+        if known is None:
+            del shape_env._check_frozen
+        else:
+            shape_env._check_frozen = known
+
+
+def _refuse_guard(expr: Any, value: Any) -> None:
+    raise RuntimeError(f"a guard would be needed: {expr} == {value}")
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ from torch.fx.node import map_arg
 
 from .. import _torch
 from ..memory.geometry import Geometry
-from ..memory.region import Region, as_size
+from ..memory.region import Region, Size, as_size
 from ..ops.schema import schema_of
 from ..ops.wrapper import BaseView
 from .fake_view import FakeViews
@@ -191,7 +191,7 @@ class Emitter:
         node.meta["val"] = value
         return node
 
-    def base_view(self, origin: Node, base: Node, view: BaseView, moved: int) -> Node:
+    def base_view(self, origin: Node, base: Node, view: BaseView, moved: Size) -> Node:
         """Insert the view of a v2 argument on ``base``, whose storage starts ``moved`` items elsewhere."""
         if view.form == "slice":
             return self.view(origin, aten.slice.Tensor, (base, *view.data))
@@ -201,13 +201,18 @@ class Emitter:
             return self.view(origin, aten.as_strided.default, (base, list(size), list(stride), offset))
         return base
 
-    def shifted_offset(self, origin: Node, size: Any, offset: Any, by: int) -> Any:
+    def shifted_offset(self, origin: Node, size: Any, offset: Any, by: Size) -> Any:
         """Return the offset, an int or a symbolic node, of a view into a storage that begins elsewhere now.
 
         One without elements may name any, and keeps it: there may be no such place before the storage.
+
+        Raises:
+            ValueError: by how much elsewhere is no number.
         """
-        if not by or 0 in size:
+        if by == 0 or 0 in size:
             return offset
+        if not isinstance(by, int):
+            raise ValueError(f"an offset would have to move by {by}")
         if not isinstance(offset, Node):
             return offset + by
         node = self.call(origin, operator.add, (offset, by))

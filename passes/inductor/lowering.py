@@ -30,6 +30,7 @@ from torch.fx import Node
 
 from .. import _torch
 from ..graph.alias import is_view, viewed
+from ..memory.region import as_size
 from ..ops import lists
 from ..ops.computed import has_code, has_code_of
 from ..ops.in_place_form import in_place_form
@@ -143,7 +144,7 @@ def _is_total(node: Node) -> bool:
     """
     result: Any = node.meta.get("val")
     results = result if isinstance(result, list | tuple) else [result]
-    return all(isinstance(r, torch.Tensor) and r.numel() == 1 for r in results) and is_loop(node)
+    return all(isinstance(r, torch.Tensor) and as_size(r.numel()) == 1 for r in results) and is_loop(node)
 
 
 def is_stored_by_inductor(candidate: Candidate) -> bool:

@@ -9,7 +9,9 @@ from torch.fx import Node
 from torch.fx.node import map_arg
 
 from ... import _torch
+from ...graph.alias import begin_of
 from ...graph.emit import eager_values
+from ...memory.region import Size, as_size
 from ...ops import wrapper
 from ...ops.schema import schema_of, target_name
 from ...reason import Reason
@@ -34,7 +36,7 @@ def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None
     op: Any = node.args[0]
     bases: list[Any] = list(node.kwargs["_all_bases"])  # type: ignore[arg-type]
     first = len(node.meta["val"]) - len(bases)
-    moved = [0] * len(bases)
+    moved: list[Size] = [0] * len(bases)
     for candidate in candidates:
         i = int(candidate.slot)  # type: ignore[arg-type]
         old = candidate.operand.value
@@ -42,7 +44,7 @@ def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None
             moved[i] = rewriter.shift_of(candidate.operand)
         else:
             bases[i] = rewriter.operand(node, candidate, bases[i], node.meta["val"][first + i])
-            moved[i] = bases[i].meta["val"].storage_offset() - old.storage_offset()
+            moved[i] = begin_of(bases[i]) - as_size(old.storage_offset())
     eager = eager_values(node)
     views = wrapper.base_views(node)
     on_copies = _OnCopies(rewriter, node, candidates, views) if rewriter.decision.part_copies else None
