@@ -168,12 +168,17 @@ def statically_known(shape_env: Any, expr: Any) -> bool:
     return bool(answer == True)  # noqa: E712  (sympy.true)
 
 
+def floor_division() -> Any:
+    """Return what ``a // b`` of sizes is."""
+    return private("torch.utils._sympy.functions", "FloorDiv")
+
+
 def _without_remainders(shape_env: Any, relation: Any) -> Any:
     """Return a relation with ``a / b`` for each ``a // b`` known to leave no remainder, else ``None``.
 
     The guards say which do. Those of torch 2.15 do not say any more what follows from it for whole shapes.
     """
-    floor_div, mod = (private("torch.utils._sympy.functions", name) for name in ("FloorDiv", "Mod"))
+    floor_div, mod = floor_division(), private("torch.utils._sympy.functions", "Mod")
     difference = relation.lhs - relation.rhs if getattr(relation, "is_Relational", False) else None
     if difference is None or not difference.has(floor_div):
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+import sympy
 import torch
 from torch.fx import Graph, Node
 from torch.fx.node import map_arg
@@ -13,8 +14,9 @@ from .. import _torch
 from ..memory.geometry import Geometry
 from ..memory.region import Region, Size, as_size
 from ..ops.schema import schema_of
-from ..ops.wrapper import BaseView
+from ..ops.wrapper import BaseView, number
 from .fake_view import FakeViews
+from .sizes import Named, computed, given, written_out
 
 _NOT_INHERITED = frozenset({"val", "tensor_meta", "eager_input_vals", "unbacked_bindings", "example_value"})
 aten: Any = torch.ops.aten
@@ -36,6 +38,7 @@ class Emitter:
         self.views: FakeViews = FakeViews(fake_mode)
         self._copies: set[int | None] = set()  # the storages of copies
         self._names: dict[int, str | None] = {}
+        self._given: Named | None = None
 
     def call(self, origin: Node, target: Any, args: Any, kwargs: Any = None) -> Node:
         """Insert a call before ``origin`` and inherit its history; the value is left to the caller."""
@@ -207,17 +210,19 @@ class Emitter:
         One without elements may name any, and keeps it: there may be no such place before the storage.
 
         Raises:
-            ValueError: by how much elsewhere is no number.
+            ValueError: the graph is not given what it takes to say where.
         """
         if by == 0 or 0 in size:
             return offset
-        if not isinstance(by, int):
-            raise ValueError(f"an offset would have to move by {by}")
-        if not isinstance(offset, Node):
-            return offset + by
-        node = self.call(origin, operator.add, (offset, by))
-        node.meta["val"] = offset.meta["val"] + by
-        return node
+        moved = sympy.expand(number(offset) + by)
+        if self._given is None:
+            self._given = given(self.graph)
+        found = written_out(origin, moved, self._given)
+        if found is None and isinstance(by, int):
+            return computed(origin, operator.add, offset, by)
+        if found is None:
+            raise ValueError(f"no input of the graph says where {moved} is")
+        return found
 
     def mutable_op(
         self, origin: Node, op: Any, by_name: dict[str, Any], eager: dict[str, Any] | None

@@ -12,6 +12,7 @@ import contextvars
 import dataclasses
 import logging
 import pathlib
+import traceback
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ from torch.fx import Graph
 
 from .. import _torch
 from ..errors import ReinplaceError
+from ..graph.journal import Journal
+from ..graph.sizes import shape_env_of
 from ..ops import declarations
 from ..ops.schema import is_operator, schema_of, traits_of
 from ..reinplacing.facts.options import Options, Ordering, Policy
@@ -26,7 +29,7 @@ from ..reinplacing.run import parted_lists, reinplace_graph
 from ..report import Report
 from ._torch import call_kernel_of, custom_graph_pass, digest_of_files, inductor_reinplacing
 from .defects import defended, switched_off
-from .mend import kept_copies, wrapper_slices
+from .mend import kept_copies
 from .mend.element_op import element_op
 from .mend.input_offsets import rebase
 from .mend.kernel_groups import is_kernel
@@ -34,6 +37,7 @@ from .mend.marked_written import mark
 from .mend.racing_lists import take_apart
 from .mend.stored_early import realize
 from .mend.wrapper_operands import copy_operands
+from .mend.wrapper_views import count_from_bases, move_with_bases
 from .target import INDUCTOR
 
 log: logging.Logger = logging.getLogger(__name__)
@@ -96,18 +100,25 @@ class ReinplacePass(CustomGraphPass):
     def apply(self, graph: Graph) -> Report:
         """Rewrite a graph and return what was decided."""
         kept_copies.reveal(graph)
-        if _mutates_in_regions(graph):
-            inductor_reinplacing(graph)
-            clone_all(graph)
-            return Report()
-        options = Options(self.policy, self.order, target=INDUCTOR)
+        journal = Journal(graph)
         try:
-            _settle_lists(graph, options)
-            report = reinplace_graph(graph, options)
-        except ReinplaceError as error:
-            log.warning("reinplacing skipped, every wrapper clones: %s", error)
-            clone_all(graph)
-            return Report()  # nothing is written in place, and the graph may be none
+            if _mutates_in_regions(graph):
+                inductor_reinplacing(graph)
+                clone_all(graph)
+                return Report()
+            with _torch.untouched(shape_env_of(graph)):
+                return self._rewritten(graph)
+        except Exception as error:  # noqa: BLE001  (a compile never fails because of us)
+            _skip(journal, "reinplacing skipped, every wrapper clones", error)
+        clone_all(graph)
+        return Report()  # nothing is written in place, and the graph may be none
+
+    def _rewritten(self, graph: Graph) -> Report:
+        """Rewrite a graph, and mend what Inductor would make of it."""
+        options = Options(self.policy, self.order, target=INDUCTOR)
+        move_with_bases(graph)
+        _settle_lists(graph, options)
+        report = reinplace_graph(graph, options)
         copy_operands(graph)
         clone_all(graph)
         call_kernels(graph)
@@ -130,6 +141,17 @@ class ReinplacePass(CustomGraphPass):
         """
         chosen = (self.name, self.policy, self.order)
         return ("pytest-reinplace", *chosen, *_state())
+
+
+def _skip(journal: Journal, what: str, error: Exception) -> None:
+    """Put a graph back as it was, and warn of what failed, once, with the place where it did."""
+    journal.restore()
+    if isinstance(error, ReinplaceError):  # its message names the node
+        log.warning("%s: %s", what, error)
+        return
+    ours = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.startswith(str(_PASSES))]
+    at = f"{pathlib.Path(ours[-1].filename).name}:{ours[-1].lineno} in {ours[-1].name}" if ours else "?"
+    log.warning("%s: %s: %s (%s)", what, type(error).__name__, error, at)
 
 
 def _settle_lists(graph: Graph, options: Options) -> None:
@@ -179,8 +201,13 @@ class ProtectPass(CustomGraphPass):
 
     def __call__(self, graph: Graph) -> None:
         """Mend and protect a graph, as Inductor calls it."""
-        wrapper_slices.mend(graph)
-        kept_copies.protect(graph)
+        journal = Journal(graph)
+        try:
+            with _torch.untouched(shape_env_of(graph)):
+                count_from_bases(graph)
+                kept_copies.protect(graph)
+        except Exception as error:  # noqa: BLE001  (a compile never fails because of us)
+            _skip(journal, "copies are not protected", error)
 
     def uuid(self) -> Any:
         """Identify the pass by its source and by what was declared about operators."""
