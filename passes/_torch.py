@@ -168,12 +168,17 @@ def statically_known(shape_env: Any, expr: Any) -> bool:
     return bool(answer == True)  # noqa: E712  (sympy.true)
 
 
+def floor_division() -> Any:
+    """Return what ``a // b`` of sizes is."""
+    return private("torch.utils._sympy.functions", "FloorDiv")
+
+
 def _without_remainders(shape_env: Any, relation: Any) -> Any:
     """Return a relation with ``a / b`` for each ``a // b`` known to leave no remainder, else ``None``.
 
     The guards say which do. Those of torch 2.15 do not say any more what follows from it for whole shapes.
     """
-    floor_div, mod = (private("torch.utils._sympy.functions", name) for name in ("FloorDiv", "Mod"))
+    floor_div, mod = floor_division(), private("torch.utils._sympy.functions", "Mod")
     difference = relation.lhs - relation.rhs if getattr(relation, "is_Relational", False) else None
     if difference is None or not difference.has(floor_div):
         return None
@@ -255,14 +260,45 @@ def unsafe_index_put_() -> Any:
 
 
 def run_fake(fake_mode: Any, target: Any, args: Any, kwargs: Any) -> Any:
-    """Run an operator on fake values without leaving fresh symbols behind."""
+    """Run an operator on fake values; raises where only a guard on their sizes would say what it makes."""
     if fake_mode is None:
         with torch.no_grad():
             return target(*args, **kwargs)
-    shape_env = fake_mode.shape_env
-    symbols = shape_env.ignore_fresh_unbacked_symbols() if shape_env else contextlib.nullcontext()
-    with fake_mode, dispatching(), symbols, torch.no_grad():
+    with fake_mode, dispatching(), untouched(fake_mode.shape_env), torch.no_grad():
         return target(*args, **kwargs)
+
+
+@contextlib.contextmanager
+def untouched(shape_env: Any) -> Iterator[None]:
+    """Leave no fresh symbol of data behind inside, and add no guard: what asks for one raises."""
+    if shape_env is None:
+        yield
+        return
+    with shape_env.ignore_fresh_unbacked_symbols(), _without_guards(shape_env):
+        yield
+
+
+@contextlib.contextmanager
+def _without_guards(shape_env: Any) -> Iterator[None]:
+    """Let whoever would add a guard raise; torch 2.11 has no context for it."""
+    refuse = getattr(shape_env, "error_on_new_guards", None)
+    if refuse is not None:
+        with refuse():
+            yield
+        return
+    known = vars(shape_env).get("_check_frozen")
+    shape_env._check_frozen = _refuse_guard
+    try:
+        yield
+    finally:
+        if known is None:
+            del shape_env._check_frozen
+        else:
+            shape_env._check_frozen = known
+
+
+def _refuse_guard(expr: Any, value: Any) -> None:
+    raise RuntimeError(f"a guard would be needed: {expr} == {value}")
 
 
 @contextlib.contextmanager

@@ -5,16 +5,18 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+import sympy
 import torch
 from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 
 from .. import _torch
 from ..memory.geometry import Geometry
-from ..memory.region import Region, as_size
+from ..memory.region import Region, Size, as_size
 from ..ops.schema import schema_of
-from ..ops.wrapper import BaseView
+from ..ops.wrapper import BaseView, number
 from .fake_view import FakeViews
+from .sizes import Named, computed, given, written_out
 
 _NOT_INHERITED = frozenset({"val", "tensor_meta", "eager_input_vals", "unbacked_bindings", "example_value"})
 aten: Any = torch.ops.aten
@@ -36,6 +38,7 @@ class Emitter:
         self.views: FakeViews = FakeViews(fake_mode)
         self._copies: set[int | None] = set()  # the storages of copies
         self._names: dict[int, str | None] = {}
+        self._given: Named | None = None
 
     def call(self, origin: Node, target: Any, args: Any, kwargs: Any = None) -> Node:
         """Insert a call before ``origin`` and inherit its history; the value is left to the caller."""
@@ -191,7 +194,7 @@ class Emitter:
         node.meta["val"] = value
         return node
 
-    def base_view(self, origin: Node, base: Node, view: BaseView, moved: int) -> Node:
+    def base_view(self, origin: Node, base: Node, view: BaseView, moved: Size) -> Node:
         """Insert the view of a v2 argument on ``base``, whose storage starts ``moved`` items elsewhere."""
         if view.form == "slice":
             return self.view(origin, aten.slice.Tensor, (base, *view.data))
@@ -201,18 +204,25 @@ class Emitter:
             return self.view(origin, aten.as_strided.default, (base, list(size), list(stride), offset))
         return base
 
-    def shifted_offset(self, origin: Node, size: Any, offset: Any, by: int) -> Any:
+    def shifted_offset(self, origin: Node, size: Any, offset: Any, by: Size) -> Any:
         """Return the offset, an int or a symbolic node, of a view into a storage that begins elsewhere now.
 
         One without elements may name any, and keeps it: there may be no such place before the storage.
+
+        Raises:
+            ValueError: the graph is not given what it takes to say where.
         """
-        if not by or 0 in size:
+        if by == 0 or 0 in size:
             return offset
-        if not isinstance(offset, Node):
-            return offset + by
-        node = self.call(origin, operator.add, (offset, by))
-        node.meta["val"] = offset.meta["val"] + by
-        return node
+        moved = sympy.expand(number(offset) + by)
+        if self._given is None:
+            self._given = given(self.graph)
+        found = written_out(origin, moved, self._given)
+        if found is None and isinstance(by, int):
+            return computed(origin, operator.add, offset, by)
+        if found is None:
+            raise ValueError(f"no input of the graph says where {moved} is")
+        return found
 
     def mutable_op(
         self, origin: Node, op: Any, by_name: dict[str, Any], eager: dict[str, Any] | None

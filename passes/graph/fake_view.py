@@ -99,8 +99,8 @@ class FakeViews:
             _torch.is_fake_of(known, self._fake_mode)
             and _torch.storage_key(known) == storage
             and known.dtype == dtype
+            and self.is_plain(known)  # to compare others may add a guard
             and (known.size(), known.stride(), known.storage_offset()) == (sizes, strides, offset)
-            and self.is_plain(known)
         )
 
 

@@ -5,18 +5,32 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch.fx import Graph, Node
+from torch.fx.node import map_arg
 
 from ..ops.schema import is_operator, schema_of
 from .collective import is_collective
 
 
-class Journal:
-    """A graph as it is now: its nodes, their order, arguments and notes.
+class _Entry(NamedTuple):
+    """A node as it was."""
 
-    Nodes may be inserted, moved and changed afterwards; as long as none is erased, all can be put back.
+    node: Node
+    op: str
+    target: Any
+    name: str
+    args: Any
+    kwargs: Any
+    meta: dict[str, Any]
+
+
+class Journal:
+    """A graph as it is now: its nodes, their order, targets, arguments and notes.
+
+    Nodes may be inserted, moved, changed and erased afterwards: all can be put back. For one that was erased
+    another one is made, alike to the name.
 
     Args:
         graph: the graph.
@@ -24,23 +38,36 @@ class Journal:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._before: list[tuple[Node, Any, Any, dict[str, Any]]] = [
-            (n, n.args, n.kwargs, dict(n.meta)) for n in graph.nodes
+        self._before: list[_Entry] = [
+            _Entry(n, n.op, n.target, n.name, n.args, n.kwargs, dict(n.meta)) for n in graph.nodes
         ]
 
     def restore(self) -> None:
         """Put the graph back as it was."""
-        known = {node for node, *_ in self._before}
-        for node, args, kwargs, meta in self._before:
+        left = set(self._graph.nodes)
+        made = {e.node: self._made_again(e) for e in self._before if e.node not in left}
+        nodes = [made.get(e.node, e.node) for e in self._before]
+        for node, entry in zip(nodes, self._before, strict=True):
+            if node.target is not entry.target:
+                node.target = entry.target
+            args, kwargs = entry.args, entry.kwargs
+            if made:
+                args, kwargs = map_arg((args, kwargs), lambda n: made.get(n, n))
             node.args, node.kwargs = args, kwargs
             node.meta.clear()
-            node.meta.update(meta)
+            node.meta.update(entry.meta)
+        known = set(nodes)
         for node in reversed(list(self._graph.nodes)):
             if node not in known:
                 self._graph.erase_node(node)
-        for (node, *_), (following, *_) in itertools.pairwise(self._before):
+        for node, following in itertools.pairwise(nodes):
             if node.next is not following:
                 node.append(following)
+
+    def _made_again(self, entry: _Entry) -> Node:
+        node = self._graph.create_node(entry.op, entry.target, name=entry.name)
+        node.name = entry.name  # nobody has it, and the graph would number it
+        return node
 
 
 def erase(graph: Graph, dead: Iterable[Node]) -> None:

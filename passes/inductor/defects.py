@@ -43,13 +43,19 @@ _ROWS = (
     Defect(
         "slices-from-storage",
         "A v2 wrapper counts a slice of an input that begins inside its storage from the storage's start.",
-        "mend.wrapper_slices.mend",
+        "mend.wrapper_views.count_from_bases",
         seen=_ALL,
     ),
     Defect(
         "offset-of-a-view",
         "The symbolic offset of a view is lowered to that of its buffer.",
-        "mend.wrapper_slices.mend",
+        "mend.wrapper_views.count_from_bases",
+        seen=_ALL,
+    ),
+    Defect(
+        "offset-after-a-store",
+        "What a v2 wrapper writes of an input that was stored into is counted from where the input begins.",
+        "mend.wrapper_views.move_with_bases",
         seen=_ALL,
     ),
     # -- the joint graph -----------------------------------------------------------------------------
@@ -60,9 +66,7 @@ _ROWS = (
         seen=("2.11", "2.13"),
         right=("2.15",),
     ),
-    Defect(
-        "merged-outputs", f"Two outputs share storage: {_FROM_NOOPS}.", "mend.no_ops.remove", seen=_ALL
-    ),
+    Defect("merged-outputs", f"Two outputs share storage: {_FROM_NOOPS}.", "mend.no_ops.remove", seen=_ALL),
     Defect(
         "recomputed-from-written",
         "The backward computes again from an input what the forward computed before it wrote that input.",
@@ -78,27 +82,8 @@ _ROWS = (
         right=("2.13", "2.15"),
     ),
     Defect(
-        "clone-of-a-dtype-view",
-        "What a wrapper clones of a view of another dtype is cloned from the wrong offset, or not compiled.",
-        "mend.wrapper_operands.copy_operands",
-        seen=_ALL,
-    ),
-    Defect(
-        "clone-at-a-symbol",
-        "What a wrapper clones from a symbolic offset is taken to begin at 0.",
-        "mend.wrapper_operands.copy_operands",
-        seen=_ALL,
-    ),
-    Defect(
-        "clone-of-an-input",
-        "What a wrapper clones of an input that begins inside its storage is found at the wrong offset.",
-        "mend.wrapper_operands.copy_operands",
-        seen=("2.11",),
-        right=("2.13", "2.15"),
-    ),
-    Defect(
-        "clone-of-a-part",
-        "A wrapper clones a computed part beyond the end of what was computed.",
+        "clone-at-an-offset",
+        "What a wrapper clones of a part, or of a view of another dtype, is found at a wrong offset.",
         "mend.wrapper_operands.copy_operands",
         seen=_ALL,
     ),

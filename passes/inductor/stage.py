@@ -12,6 +12,8 @@ import contextlib
 import contextvars
 import dataclasses
 import logging
+import pathlib
+import traceback
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +21,8 @@ from torch.fx import Graph
 
 from .. import _torch
 from ..errors import ReinplaceError
+from ..graph.journal import Journal
+from ..graph.sizes import shape_env_of
 from ..ops.schema import is_operator, schema_of, traits_of
 from ..reinplacing.facts.options import Options, Ordering, Policy
 from ..reinplacing.run import parted_lists, reinplace_graph
@@ -26,17 +30,19 @@ from ..report import Report
 from ._torch import call_kernel_of, custom_graph_pass, inductor_reinplacing, outputs_of_inputs
 from .defects import defended
 from .identity import state
-from .mend import epilogues, no_ops, single_lists, wrapper_slices
+from .mend import epilogues, no_ops, single_lists
 from .mend.input_offsets import rebase
 from .mend.marked_written import mark
 from .mend.stored_early import realize
 from .mend.wrapper_operands import copy_operands
+from .mend.wrapper_views import count_from_bases, move_with_bases
 from .schedule._torch import BEFORE_FUSION
 from .schedule.veto import fusion_veto, warn, why_unwatched
 from .target import INDUCTOR
 
 log: logging.Logger = logging.getLogger(__name__)
 Observer = Callable[[Report, Graph], None]
+_PASSES = pathlib.Path(__file__).parents[1]
 _observers: contextvars.ContextVar[tuple[Observer, ...]] = contextvars.ContextVar("observers", default=())
 
 
@@ -82,18 +88,25 @@ class ReinplacePass(CustomGraphPass):
 
     def apply(self, graph: Graph) -> Report:
         """Rewrite a graph and return what was decided."""
-        if _mutates_in_regions(graph):
-            inductor_reinplacing(graph)
-            clone_all(graph)
-            return Report()
-        options = Options(self.policy, self.order, target=INDUCTOR)
+        journal = Journal(graph)
         try:
-            _settle_lists(graph, options)
-            report = reinplace_graph(graph, options)
-        except ReinplaceError as error:
-            log.warning("reinplacing skipped, every wrapper clones: %s", error)
-            clone_all(graph)
-            return Report()  # nothing is written in place, and the graph may be none
+            if _mutates_in_regions(graph):
+                inductor_reinplacing(graph)
+                clone_all(graph)
+                return Report()
+            with _torch.untouched(shape_env_of(graph)):
+                return self._rewritten(graph)
+        except Exception as error:  # noqa: BLE001  (a compile never fails because of us)
+            _skip(journal, "reinplacing skipped, every wrapper clones", error)
+        clone_all(graph)
+        return Report()  # nothing is written in place, and the graph may be none
+
+    def _rewritten(self, graph: Graph) -> Report:
+        """Rewrite a graph, and mend what Inductor would make of it."""
+        options = Options(self.policy, self.order, target=INDUCTOR)
+        move_with_bases(graph)
+        _settle_lists(graph, options)
+        report = reinplace_graph(graph, options)
         copy_operands(graph)
         clone_all(graph)
         call_kernels(graph)
@@ -125,6 +138,17 @@ class ReinplacePass(CustomGraphPass):
         """
         chosen = (self.name, self.policy, self.order, *sorted(outputs_of_inputs()))
         return ("pytest-reinplace", *chosen, *state())
+
+
+def _skip(journal: Journal, what: str, error: Exception) -> None:
+    """Put a graph back as it was, and warn of what failed, once, with the place where it did."""
+    journal.restore()
+    if isinstance(error, ReinplaceError):  # its message names the node
+        log.warning("%s: %s", what, error)
+        return
+    ours = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.startswith(str(_PASSES))]
+    at = f"{pathlib.Path(ours[-1].filename).name}:{ours[-1].lineno} in {ours[-1].name}" if ours else "?"
+    log.warning("%s: %s: %s (%s)", what, type(error).__name__, error, at)
 
 
 def _settle_lists(graph: Graph, options: Options) -> None:
@@ -172,12 +196,17 @@ class ProtectPass(CustomGraphPass):
 
     def __call__(self, graph: Graph) -> None:
         """Mend and protect a graph, as Inductor calls it."""
-        wrapper_slices.mend(graph)
-        if no_ops.is_ours():
-            epilogues.order(graph)
-            no_ops.remove(graph)
-        if defended("recomputed-from-written"):
-            epilogues.save_readers(graph)
+        journal = Journal(graph)
+        try:
+            with _torch.untouched(shape_env_of(graph)):
+                count_from_bases(graph)
+                if no_ops.is_ours():
+                    epilogues.order(graph)
+                    no_ops.remove(graph)
+                if defended("recomputed-from-written"):
+                    epilogues.save_readers(graph)
+        except Exception as error:  # noqa: BLE001  (a compile never fails because of us)
+            _skip(journal, "copies are not protected", error)
 
     def uuid(self) -> Any:
         """Identify the pass by its source and by what was declared about operators."""

@@ -56,7 +56,7 @@ def is_mistold(node: Node, operand: torch.Tensor | None = None) -> bool:
     if schema.hides_alias:
         return _is_hidden(args, results)
     layouts = made(node.target, args) if ruled else None
-    return layouts is None or layouts != [result.stride() for result in results]
+    return layouts is None or layouts != [tuple(map(as_size, result.stride())) for result in results]
 
 
 def _is_hidden(args: list[Any], results: list[torch.Tensor]) -> bool:
@@ -67,7 +67,8 @@ def _is_hidden(args: list[Any], results: list[torch.Tensor]) -> bool:
     if not _is_static(value):
         return True
     (result,) = results
-    told = result.stride() == value.stride() and result.storage_offset() == value.storage_offset()
+    told = _is_static(result) and result.stride() == value.stride()
+    told = told and result.storage_offset() == value.storage_offset()
     return value.device == result.device and not told
 
 

@@ -7,9 +7,11 @@ from collections.abc import Callable, Sequence
 import torch
 from torch.fx import Graph, GraphModule, Node
 
+from .. import _torch
 from ..errors import GraphError
 from ..graph import wellformed
 from ..graph.collector import paused
+from ..graph.sizes import shape_env_of
 from ..report import Report
 from . import plan, tied_plan
 from .facts.candidate import Candidate
@@ -102,7 +104,8 @@ def parted_lists(graph: Graph, options: Options = DEFAULT) -> list[Node]:
         decision = plan.alone(graph, options).decision
         return [node for node, found in decision.model.candidates_of.items() if _is_parted(decision, found)]
 
-    return with_true_values(graph, work, lowered=options.target.makes_as_told, keep=False)
+    with _torch.untouched(shape_env_of(graph)):
+        return with_true_values(graph, work, lowered=options.target.makes_as_told, keep=False)
 
 
 def _is_parted(decision: Decision, candidates: Sequence[Candidate]) -> bool:
@@ -123,7 +126,8 @@ def _planned(graph: Graph, options: Options, planner: Planner, *, carry_out: boo
             planned.carry_out()
         return report
 
-    return with_true_values(graph, work, lowered=options.target.makes_as_told, keep=carry_out)
+    with _torch.untouched(shape_env_of(graph)):
+        return with_true_values(graph, work, lowered=options.target.makes_as_told, keep=carry_out)
 
 
 def _graph_of(gm: object) -> Graph:

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import functools
 import logging
-import operator
 from typing import Any
 
 import sympy
 import torch
-from torch.fx import Graph, GraphModule, Node
+from torch.fx import Graph, GraphModule
 
 from ... import _torch
 from ...graph.alias import bases, begin_of
-from ...graph.emit import Emitter
-from ...memory.region import Size, as_size
+from ...graph.sizes import given, written_out
 from ...ops.schema import argument
 from ...ops.wrapper import number
 from .._torch import lowered_graph
@@ -31,56 +29,24 @@ log: logging.Logger = logging.getLogger(__name__)
 
 def rebase(graph: Graph) -> int:
     """Count offsets into inputs as Inductor will; returns how many are others now."""
-    begins = {node for node in graph.find_nodes(op="placeholder") if begin_of(node) != 0}
+    begins = {n: begin for n in graph.find_nodes(op="placeholder") if (begin := begin_of(n)) != 0}
     strided = graph.find_nodes(op="call_function", target=aten.as_strided.default) if begins else []
     base_of = bases(graph) if strided else {}
     found = [(node, base) for node in strided if (base := base_of[node]) in begins]
     if not found or not counts_from_inputs() or not defended("offsets-from-input"):
         return 0
-    count = 0
+    count, named = 0, given(graph)
     for node, base in found:
         offset = argument(node, "storage_offset")
         if offset is None or node.meta["val"].dtype != base.meta["val"].dtype:
             continue  # it begins where its operand does, or is a view of another dtype: a buffer of its own
-        relative = counted_from(node, offset, base)
+        relative = written_out(node, sympy.expand(number(offset) - begins[base]), named)
         if relative is None or (isinstance(relative, int) and relative < 0):
             continue  # where the input begins has no name here, or what is named lies before it
         node.args = (node.args[0], argument(node, "size"), argument(node, "stride"), relative)
         node.kwargs = {}
         count += 1
     return count
-
-
-def counted_from(before: Node, offset: Any, base: Node) -> Any:
-    """Return an offset into the storage of a value as one into the value.
-
-    Args:
-        before: the node that uses it: what has to be computed stands before that.
-        offset: an int, or the node of a symbolic one.
-        base: the value.
-
-    Returns:
-        An int or a node; ``None`` where no input of the graph says where the value begins.
-    """
-    begin = base.meta["val"].storage_offset()
-    left = sympy.expand(number(offset) - as_size(begin))
-    if isinstance(left, int) or left.is_Integer:
-        return int(left)
-    if isinstance(begin, int):
-        named: Any = begin
-    else:
-        inputs = before.graph.find_nodes(op="placeholder")
-        named = next((n for n in inputs if _is(n.meta.get("val"), as_size(begin))), None)
-    if named is None:
-        return None
-    value = offset.meta["val"] if isinstance(offset, Node) else offset
-    node = Emitter(before.graph, None).call(before, operator.sub, (offset, named))
-    node.meta["val"] = value - begin
-    return node
-
-
-def _is(value: Any, size: Size) -> bool:
-    return isinstance(value, torch.SymInt) and as_size(value) == size
 
 
 @functools.cache

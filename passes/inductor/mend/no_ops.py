@@ -45,7 +45,9 @@ def is_ours() -> bool:
 def remove(graph: Graph) -> None:
     """Drop views and copies that change nothing and keep nothing apart; what stays is an ``aten.clone``."""
     sharing = _Sharing(graph)
-    emitter = Emitter(graph, _torch.fake_mode_of(n.meta.get("val") for n in graph.find_nodes(op="placeholder")))
+    emitter = Emitter(
+        graph, _torch.fake_mode_of(n.meta.get("val") for n in graph.find_nodes(op="placeholder"))
+    )
     geometry = Geometry(getattr(emitter.fake_mode, "shape_env", None))
     for node in list(graph.nodes):
         source = handed_on(node)

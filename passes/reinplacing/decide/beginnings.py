@@ -6,10 +6,12 @@ from typing import Any
 
 from torch.fx import Node
 
+from ...graph.sizes import is_named
 from ...memory.geometry import may_be_padded
 from ...memory.region import as_size
 from ...ops import higher_order
 from ...ops.schema import tensors
+from ...ops.views import is_absolute
 from ..facts.candidate import Candidate
 from ..facts.decision import Decision
 from ..facts.model import Model
@@ -26,13 +28,17 @@ def _is_placed(model: Model, candidate: Candidate) -> bool:
     """Return whether a clone of a candidate's operand can begin where somebody goes by it.
 
     A clone starts at offset 0 of its storage. Views that name bytes by their offset are moved along, by a
-    constant; where the operand starts at a symbolic offset there is none, and the wrapper stays. Views of
+    constant; where the operand starts at a symbolic offset there is none, and the wrapper stays. So it does
+    where its own views would move by what no input of the graph gives. Views of
     another dtype may begin at some offsets only, which the wrapper's own copy keeps; so does a clone that
     starts a few bytes into its storage, where Inductor need not follow it.
     """
     if higher_order.call_of(candidate.node) is not None and _is_beside(model, candidate):
         return False
     value = candidate.operand.value
+    begin = as_size(value.storage_offset())
+    if is_absolute(candidate.node) and not is_named(begin, model.sizes):
+        return False
     if model.layouts.may_copy(candidate.node, value):
         return True
     return candidate.kind.begins == "padded" and model.target.begins_anywhere and may_be_padded(value)

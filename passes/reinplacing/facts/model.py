@@ -18,11 +18,11 @@ from torch.fx import Graph, Node
 from ... import _torch
 from ...graph.find_layouts import known
 from ...graph.layouts import Layouts
+from ...graph.sizes import Named, fake_mode_of, given
 from ...graph.spread import kept_by_subgraphs
 from ...graph.summary import Summaries
 from ...memory.geometry import Geometry
 from ...memory.region import Region
-from ...ops.schema import tensors
 from ...reason import Reason
 from .calls import Calls
 from .candidate import Candidate
@@ -69,7 +69,7 @@ class Model:
         self.premises: Premises = premises.leaving(self.calls.known.staying(graph))
         self.layouts: Layouts = self.calls.known.of(graph, self._pinning())
         self.given: dict[int | str, Storage] = {}  # storages of inputs, by what two of the same bytes share
-        self.fake_mode: Any = _fake_mode(graph)
+        self.fake_mode: Any = fake_mode_of(graph)
         self.geometry: Geometry = Geometry(getattr(self.fake_mode, "shape_env", None))
         self.written_back: dict[int, int] = {}
         self.trees: dict[Storage, Storage] = {}
@@ -137,6 +137,11 @@ class Model:
         self.candidates.append(candidate)
         self.candidates_of[candidate.node].append(candidate)
         self.made_by[candidate.result] = candidate
+
+    @functools.cached_property
+    def sizes(self) -> Named:
+        """The sizes that the graph is given."""
+        return given(self.graph)
 
     @functools.cached_property
     def kept_by_subgraphs(self) -> frozenset[int | None]:
@@ -209,12 +214,6 @@ class Model:
     def nbytes(self, region: Region) -> int:
         """Return the bytes of a region, hinted when symbolic."""
         return self.geometry.hint(region.nbytes)
-
-
-def _fake_mode(graph: Graph) -> Any:
-    """Return the mode of the graph's fake tensors, ``None`` without any."""
-    found = (_torch.fake_mode_of(list(tensors(node.meta.get("val")))) for node in graph.nodes)
-    return next((mode for mode in found if mode is not None), None)
 
 
 def calls_of(graph: Graph, options: Options) -> Calls:

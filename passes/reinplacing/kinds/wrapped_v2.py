@@ -6,10 +6,11 @@ from typing import Any
 
 import torch
 from torch.fx import Node
-from torch.fx.node import map_arg
 
 from ... import _torch
+from ...graph.alias import begin_of
 from ...graph.emit import eager_values
+from ...memory.region import Size, as_size
 from ...ops import wrapper
 from ...ops.schema import schema_of, target_name
 from ...reason import Reason
@@ -34,7 +35,7 @@ def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None
     op: Any = node.args[0]
     bases: list[Any] = list(node.kwargs["_all_bases"])  # type: ignore[arg-type]
     first = len(node.meta["val"]) - len(bases)
-    moved = [0] * len(bases)
+    moved: list[Size] = [0] * len(bases)
     for candidate in candidates:
         i = int(candidate.slot)  # type: ignore[arg-type]
         old = candidate.operand.value
@@ -42,7 +43,7 @@ def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None
             moved[i] = rewriter.shift_of(candidate.operand)
         else:
             bases[i] = rewriter.operand(node, candidate, bases[i], node.meta["val"][first + i])
-            moved[i] = bases[i].meta["val"].storage_offset() - old.storage_offset()
+            moved[i] = begin_of(bases[i]) - as_size(old.storage_offset())
     eager = eager_values(node)
     views = wrapper.base_views(node)
     on_copies = _OnCopies(rewriter, node, candidates, views) if rewriter.decision.part_copies else None
@@ -55,7 +56,7 @@ def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None
         made_of.setdefault(view.name, []).append(on_copies.given(view, made) if on_copies else made)
     by_name = _arguments(node, made_of)
     if eager is not None:
-        eager = {**eager, **_eager_views(rewriter, node, eager, views)}
+        eager = {**eager, **_eager_views(rewriter, node, eager, views, lying)}
     call = rewriter.emitter.mutable_op(node, op, by_name, eager)
     if on_copies is not None:
         on_copies.put_back()
@@ -112,16 +113,22 @@ class _OnCopies:
 
 
 def _eager_views(
-    rewriter: Rewriter, node: Node, eager: dict[str, Any], views: list[wrapper.BaseView]
+    rewriter: Rewriter,
+    node: Node,
+    eager: dict[str, Any],
+    views: list[wrapper.BaseView],
+    made: dict[str, Any],
 ) -> dict[str, Any]:
-    """Return the eager values of the mutated arguments of a v2 wrapper."""
+    """Return the eager values of the mutated arguments of a v2 wrapper: who asks goes by their strides."""
     values: dict[str, Any] = {}
     for view in views:
         value = None if view.base is None else eager["_all_bases"][view.base]
         if value is not None and view.form != "base":
-            data = map_arg(view.data, lambda n: n.meta["val"])
-            target = aten.slice.Tensor if view.form == "slice" else aten.as_strided.default
-            value = _torch.run_fake(rewriter.model.fake_mode, target, (value, *data), {})
+            val = made[view.label].meta["val"]
+            strides = value.stride() if view.form == "slice" else val.stride()
+            like = {"dtype": val.dtype, "device": val.device}
+            shape = val.size(), strides
+            value = _torch.run_fake(rewriter.model.fake_mode, aten.empty_strided.default, shape, like)
         if view.item is None:
             values[view.name] = value
         else:

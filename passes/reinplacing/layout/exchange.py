@@ -186,13 +186,16 @@ def _given(model: Model, user: Node, laid: dict[Node, Any]) -> dict[Node, Any]:
 
 
 def _run(model: Model, user: Node, laid: dict[Node, Any]) -> Any:
-    """Run a user on fake tensors, some of them laid out anew; ``_REFUSED`` where it does not run."""
-    if model.fake_mode is None:
+    """Run a user on fake tensors, some of them laid out anew; ``_REFUSED`` where it does not run.
+
+    What makes sizes of data would make others of them, which nothing in the graph gives.
+    """
+    if model.fake_mode is None or user.meta.get("unbacked_bindings"):
         return _REFUSED
     args, kwargs = map_arg((user.args, user.kwargs), lambda n: laid.get(n, n.meta.get("val")))
     try:
-        with _torch.expecting_refusal(), model.fake_mode, _torch.dispatching(), torch.no_grad():
-            return user.target(*args, **kwargs)  # type: ignore[operator]
+        with _torch.expecting_refusal():
+            return _torch.run_fake(model.fake_mode, user.target, args, kwargs)
     except Exception:  # noqa: BLE001  (any refusal means: this user needs the old layout)
         return _REFUSED
 
@@ -353,7 +356,7 @@ def _strides(model: Model) -> Any:
 
 
 def _same_strides(model: Model, a: torch.Tensor, b: torch.Tensor) -> bool:
-    return a.shape == b.shape and model.geometry.same_layout(Region.of(a), Region.of(b))
+    return model.geometry.same_layout(Region.of(a), Region.of(b))
 
 
 def _keys(user: Node) -> set[int | None]:

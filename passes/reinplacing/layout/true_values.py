@@ -20,7 +20,7 @@ from ... import _torch
 from ...errors import GraphError
 from ...graph import find_layouts
 from ...memory.geometry import Geometry
-from ...memory.region import Region
+from ...memory.region import Region, as_size
 from ...ops import wrapper
 from ...ops.schema import arguments, is_operator, schema_of, tensors, traits_of
 from ...ops.true_strides import has_rule, is_mistold, made
@@ -165,11 +165,11 @@ def _laid_out_like(operand: torch.Tensor, fake_mode: Any) -> Any:
         cloned = torch.empty_strided(operand.shape, operand.stride(), device="meta").clone()
         return _torch.run_fake(fake_mode, _EMPTY, (operand.shape, cloned.stride()), like)
     ends = [(n - 1) * s for n, s in zip(operand.shape, operand.stride(), strict=True)]
-    need = operand.storage_offset() + 1 + sum(ends) if operand.numel() else 0
+    need = 0 if 0 in map(as_size, operand.shape) else operand.storage_offset() + 1 + sum(ends)
     room = _torch.run_fake(fake_mode, _EMPTY, ((need,), (1,)), like)
     layout = operand.shape, operand.stride(), operand.storage_offset()
     return _torch.run_fake(fake_mode, torch.ops.aten.as_strided.default, (room, *layout), {})
 
 
 def _kind(tensor: torch.Tensor) -> tuple[Any, ...]:
-    return tensor.shape, tensor.dtype, tensor.device
+    return tuple(map(as_size, tensor.shape)), tensor.dtype, tensor.device

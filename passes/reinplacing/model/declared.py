@@ -10,6 +10,7 @@ from torch.fx import Node
 
 from ... import _torch
 from ...graph.collective import END
+from ...memory.region import Size
 from ...ops.declarations import Argument, Declaration, declaration_of
 from ...ops.schema import arguments, is_operator, schema_of, tensors
 from ...ops.wording import no_value
@@ -51,7 +52,7 @@ def is_alias(node: Node) -> bool:
     return found is not None and bool(found.aliases)
 
 
-def revalued(model: Model, node: Node, moved: Callable[[Place | None], int]) -> Any:
+def revalued(model: Model, node: Node, moved: Callable[[Place | None], Size]) -> Any:
     """Return the fake value of a declared alias whose operand is another tensor now.
 
     Args:
@@ -70,8 +71,11 @@ def revalued(model: Model, node: Node, moved: Callable[[Place | None], int]) -> 
             continue
         old, new, place = values[result], source.meta["val"], places[result]
         if isinstance(old, torch.Tensor) and isinstance(new, torch.Tensor) and new.dtype == old.dtype:
-            start = old.storage_offset() + moved(place)
-            values[result] = new.as_strided(old.size(), old.stride(), start)
+            by = moved(place)
+            if not isinstance(by, int):
+                raise ValueError(f"{node.name} would begin {by} elements elsewhere")
+            layout = new, old.size(), old.stride(), old.storage_offset() + by
+            values[result] = _torch.run_fake(model.fake_mode, torch.ops.aten.as_strided.default, layout, {})
     return values if many else values[0]
 
 

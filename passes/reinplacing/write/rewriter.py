@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import sympy
 import torch
 from torch.fx import Node
 
+from ...graph.alias import begin_of
 from ...graph.emit import Emitter
 from ...memory import geometry
+from ...memory.region import Size, as_size
 from ..facts.candidate import Candidate
 from ..facts.decision import Decision
 from ..facts.model import Model
@@ -33,7 +36,7 @@ class Rewriter:
         self.emitter: Emitter = Emitter(self.model.graph, mode, lowered=lowered)
         self.replaced: dict[Node, Node] = {}
         self.stale: set[Node] = set()
-        self.rebased: dict[Storage, int] = {}
+        self.rebased: dict[Storage, Size] = {}
         self.dead: list[Node] = []
 
     def replace(self, node: Node, new: Any) -> None:
@@ -59,13 +62,13 @@ class Rewriter:
         """Store a value into a view, before ``node``."""
         self.call(node, torch.ops.aten.copy_.default, (view, source), {}, view.meta["val"])
 
-    def shift_of(self, place: Place | None) -> int:
+    def shift_of(self, place: Place | None) -> Size:
         """Return by how many items a storage's bytes moved when it joined its buffer."""
         if place is None:
             return 0
         root = self.decision.root(place.storage)
-        shift = place.storage.shift - root.shift + self.rebased.get(root, 0)
-        return int(shift) // place.value.element_size() if shift != 0 else 0
+        shift, item = place.storage.shift - root.shift + self.rebased.get(root, 0), place.value.element_size()
+        return shift // item if isinstance(shift, int) else as_size(sympy.expand(shift / item))
 
     def now(self, node: Node) -> Node:
         """Return what stands for a node by now."""
@@ -106,8 +109,8 @@ class Rewriter:
         else:
             copy = self.emitter.clone(node, current, result)
         if self.model.layouts.has_names:
-            moved = copy.meta["val"].storage_offset() - was.storage_offset()
-            self.rebased[candidate.result] = int(moved) * was.element_size()
+            moved = begin_of(copy) - as_size(was.storage_offset())
+            self.rebased[candidate.result] = moved * was.element_size()
         return copy
 
     def _padding(self, candidate: Candidate, was: torch.Tensor) -> int:

@@ -50,9 +50,9 @@ def slices(x: Tensor) -> None:
     ops.scale(x[:, 1:3], x[:, 5:7])
 
 
-def one_row(x: Tensor, by: Tensor) -> Tensor:
-    ops.scale(x[1], by[0])
-    return x.sum(1)
+def stored_then_scaled(x: Tensor) -> None:
+    x[0] = 7.0
+    ops.scale(x[1:2, :2], x[2:3, 2:4].clone())
 
 
 def written_part_of_a_part(x: Tensor, by: Tensor) -> Tensor:
@@ -81,12 +81,6 @@ def behind_a_dtype_view(x: Tensor, v: Tensor) -> Tensor:
     ops.scale(x[1:3].view(torch.int16), v)
     x[2:4] = 1.0
     return x.sum(1)
-
-
-def column(x: Tensor, by: Tensor) -> Tensor:
-    y = x * 2
-    ops.scale(y[:, 1], by[0])
-    return y + 1
 
 
 @torch.compiler.nested_compile_region
@@ -169,15 +163,13 @@ _V1 = {"enable_auto_functionalized_v2": False}
 PROGRAMS: dict[str, Program] = {
     "slices-from-storage": Program(slices, lambda: (inside(32),)),
     "offset-of-a-view": Program(written_part_of_a_part, rows, dynamic=True),
+    "offset-after-a-store": Program(stored_then_scaled, lambda: (inside(24),)),
     "late-epilogue": Program(copied_then_written, lambda: (arange(8, 4), arange(4, 4))),
     "merged-outputs": Program(two_clones, lambda: (arange(4, 4),)),
     "unmarked-wrapper": Program(two_written, rows, _V1, undecided=True),
-    "clone-of-a-dtype-view": Program(
+    "clone-at-an-offset": Program(
         behind_a_dtype_view, lambda: (arange(4, 4), torch.full((2, 8), 3, dtype=torch.int16)), undecided=True
     ),
-    "clone-at-a-symbol": Program(one_row, rows, _V1, dynamic=True, undecided=True),
-    "clone-of-an-input": Program(one_row, lambda: (inside(), arange(4, 4)), undecided=True),
-    "clone-of-a-part": Program(column, rows, _V1, undecided=True),
     "region-that-writes": Program(regions, lambda: (arange(4),)),
     "spoiled-by-a-kernel": Program(old_beside_new, rows),
     "written-twice": Program(through_two_arguments, lambda: (arange(4, 4),)),

@@ -15,7 +15,6 @@ from pytest_reinplace.passes import Report, inductor_options
 from pytest_reinplace.passes.fuzz import adversary
 from pytest_reinplace.passes.fuzz.builder import GraphBuilder
 from pytest_reinplace.passes.inductor import stage
-from pytest_reinplace.passes.inductor.mend import wrapper_operands
 from pytest_reinplace.passes.inductor.mend.wrapper_operands import copy_operands
 from pytest_reinplace.passes.verify import assert_equivalent
 
@@ -29,22 +28,25 @@ def row(x: torch.Tensor, by: torch.Tensor) -> torch.Tensor:
     return x.sum(1)
 
 
+def block(x: torch.Tensor, by: torch.Tensor) -> torch.Tensor:
+    ops.scale(x[1:3, :2], by[:2, :2])
+    return x.sum(1)
+
+
 def wrapper_of(gm: GraphModule) -> Any:
     return next(n for n in gm.graph.nodes if "auto_functionalized" in str(n.target))
 
 
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("dynamic", [False, True])
-def test_a_view_that_begins_at_a_symbol_is_copied(version: int, dynamic: bool) -> None:
-    """A v2 wrapper clones the base, which begins where its storage does."""
+def test_what_a_wrapper_would_clone_is_copied(version: int, dynamic: bool) -> None:
     gm, inputs = functional(row, arange(4, 4), arange(4, 4), v2=version == 2, dynamic=dynamic)
     reference, _ = functional(row, arange(4, 4), arange(4, 4), v2=version == 2, dynamic=dynamic)
-    is_lost = dynamic and version == 1
-    assert copy_operands(gm.graph) == int(is_lost)
-    if is_lost:
-        wrapper = wrapper_of(gm)
-        assert wrapper.kwargs["x"].target is aten.clone.default
-        assert wrapper.meta["only_clone_these_tensors"] == []
+    assert copy_operands(gm.graph) == 1
+    wrapper = wrapper_of(gm)
+    copy = wrapper.kwargs["x"] if version == 1 else wrapper.kwargs["_all_bases"][0]
+    assert "empty_strided" in str(copy.target) or copy.target is aten.clone.default
+    assert wrapper.meta["only_clone_these_tensors"] == []
     gm.recompile()
     assert_equivalent(reference, gm, inputs)
 
@@ -100,24 +102,29 @@ def test_a_part_of_what_is_computed_is_copied(program: Any, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
-@pytest.mark.parametrize("from_inputs", [False, True])
-def test_the_views_of_a_copied_base_are_found_in_it(
-    from_inputs: bool, dynamic: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_views_of_a_copied_base_are_found_in_it(dynamic: bool) -> None:
     """Offsets into the storage of an input that begins inside it are counted from the copy."""
-    monkeypatch.setattr(wrapper_operands, "counts_from_inputs", lambda: from_inputs)
-    gm, inputs = functional(row, inside(8), inside(8), dynamic=dynamic)
-    reference, _ = functional(row, inside(8), inside(8), dynamic=dynamic)
+    gm, inputs = functional(block, inside(8), inside(8), dynamic=dynamic)
+    reference, _ = functional(block, inside(8), inside(8), dynamic=dynamic)
     inputs = [inside(8) if isinstance(v, torch.Tensor) else v for v in inputs]
-    before = wrapper_of(gm).kwargs["_x_storage_offset"] if dynamic else 12
-    is_lost = dynamic or from_inputs
-    assert copy_operands(gm.graph) == int(is_lost)
+    before = wrapper_of(gm).kwargs["_x_storage_offset"]
+    assert copy_operands(gm.graph) == 1
     wrapper = wrapper_of(gm)
-    if is_lost:
-        assert wrapper.kwargs["_all_bases"][0].meta["val"].storage_offset() == 0
-        assert wrapper.kwargs.get("_x_storage_offset") != before
+    assert wrapper.kwargs["_all_bases"][0].meta["val"].storage_offset() == 0
+    now = wrapper.kwargs["_x_storage_offset"]
+    if not dynamic:
+        assert (before, now) == (12, 4)
     gm.recompile()
     assert_equivalent(reference, gm, inputs)
+
+
+def test_a_base_that_begins_where_no_input_says_is_left_to_inductor() -> None:
+    gm, _ = functional(block, inside(8), inside(8), dynamic=True)
+    for node in gm.graph.find_nodes(op="placeholder"):
+        if isinstance(node.meta["val"], torch.SymInt):
+            node.meta["val"] = 8
+    assert copy_operands(gm.graph) == 0
+    assert "only_clone_these_tensors" not in wrapper_of(gm).meta
 
 
 def test_so_is_what_a_triton_kernel_writes() -> None:

@@ -1,0 +1,85 @@
+"""The symbols of a graph: where they are kept, the nodes that give them, sums and products as nodes."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+from torch.fx import Graph, Node
+
+from .. import _torch
+from ..memory.region import Size, as_size
+from ..ops.schema import tensors
+
+Named = dict[Size, Node]  # the first node that gives a size
+
+
+def fake_mode_of(graph: Graph) -> Any:
+    """Return the mode of the graph's fake tensors, ``None`` without any."""
+    found = (_torch.fake_mode_of(list(tensors(node.meta.get("val")))) for node in graph.nodes)
+    return next((mode for mode in found if mode is not None), None)
+
+
+def shape_env_of(graph: Graph) -> Any:
+    """Return what knows the graph's symbols, ``None`` without any."""
+    return getattr(fake_mode_of(graph), "shape_env", None)
+
+
+def given(graph: Graph) -> Named:
+    """Return the sizes that a graph is given, each with the placeholder."""
+    named = Named()
+    for node in graph.find_nodes(op="placeholder"):
+        note(named, node)
+    return named
+
+
+def is_named(size: Size, named: Named) -> bool:
+    """Return whether ``written_out`` writes a sum of products of sizes."""
+    return isinstance(size, int) or size.free_symbols <= named.keys()
+
+
+def note(named: Named, node: Node) -> None:
+    """Note which size a node gives, if it gives one; asked in the order of the graph."""
+    value = node.meta.get("val")
+    if isinstance(value, torch.SymInt):
+        named.setdefault(as_size(value), node)
+
+
+def written_out(before: Node, size: Size, named: Named) -> Any:
+    """Return an int or a node for a sum of products of sizes that nodes give.
+
+    Args:
+        before: what uses it: what has to be computed stands before that.
+        size: the size.
+        named: the nodes before that.
+
+    Returns:
+        ``None`` for any other expression, or where a size has no node.
+    """
+    size = as_size(size)
+    if isinstance(size, int) or size in named:
+        return size if isinstance(size, int) else named[size]
+    if not (size.is_Add or size.is_Mul or (size.is_Pow and size.exp.is_Integer and size.exp > 0)):
+        return None
+    target = operator.add if size.is_Add else operator.mul
+    parts = [size.base] * int(size.exp) if size.is_Pow else list(size.args)
+    total = written_out(before, parts[0], named)
+    for part in parts[1:]:
+        other = written_out(before, part, named)
+        if total is None or other is None:
+            return None
+        total = computed(before, target, total, other)
+    return total
+
+
+def computed(before: Node, target: Any, left: Any, right: Any) -> Node:
+    """Return a node before another one that computes a size of two; these are ints or nodes."""
+    with before.graph.inserting_before(before):
+        node = before.graph.call_function(target, (left, right))
+    node.meta["val"] = target(_value(left), _value(right))
+    return node
+
+
+def _value(size: Any) -> Any:
+    return size.meta["val"] if isinstance(size, Node) else size
