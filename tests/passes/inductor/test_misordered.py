@@ -11,10 +11,18 @@ from pytest_reinplace.passes import Reason, Report
 from pytest_reinplace.passes.fuzz import adversary
 from pytest_reinplace.passes.fuzz.builder import GraphBuilder
 from pytest_reinplace.passes.inductor.target import INDUCTOR
+from pytest_reinplace.passes.reinplacing.facts import price
 from pytest_reinplace.passes.reinplacing.facts.options import Options
 from pytest_reinplace.passes.reinplacing.run import analyze_graph
 
 from ..trace import arange, functional, ops
+
+
+@pytest.fixture(autouse=True)
+def no_cost_of_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small tensors are written as large ones are."""
+    monkeypatch.setattr(price, "LAUNCH", 0)
+
 
 aten = torch.ops.aten
 Tensor = torch.Tensor
