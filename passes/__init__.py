@@ -9,6 +9,7 @@ if __name__ != "pytest_reinplace.passes":
     )
 
 from .errors import DeclarationError, GraphError, ReinplaceError, RewriteError, SeamError
+from .inductor.schedule.veto import FusionVeto
 from .inductor.stage import ProtectPass, ReinplacePass, inductor_options, observe
 from .inductor.target import INDUCTOR
 from .ops.declarations import Declaration, Registration, declarations, declare
@@ -24,6 +25,7 @@ __all__ = [
     "Blocker",
     "Declaration",
     "DeclarationError",
+    "FusionVeto",
     "GraphError",
     "Options",
     "Outcome",

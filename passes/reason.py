@@ -48,7 +48,7 @@ _SENTENCES = {
     Reason.UNKNOWN_OVERLAP: "whether two symbolic regions overlap cannot be decided",
     Reason.UNKNOWN_OP: "an operator without a known schema may read or alias these bytes",
     Reason.UNSUPPORTED: "the pass does not rewrite this kind of node",
-    Reason.LOWERING: "Inductor would lose or misorder the write when it lowers it",
+    Reason.LOWERING: "Inductor would lose or convert the write when it lowers it",
     Reason.CHEAPER: "another copy was kept instead, because that one is smaller",
     Reason.MISSED: "nothing forbids it: the pass under test missed it",
 }
@@ -66,6 +66,6 @@ _HINTS = {
     Reason.SELF_OVERLAP: "write into a tensor that was not expanded",
     Reason.UNKNOWN_OVERLAP: "slice with static sizes, or mark the dimension static",
     Reason.UNKNOWN_OP: "give the operator a schema that says what it reads, writes and aliases",
-    Reason.LOWERING: "write from values that were not read from the same buffer, and view dtypes outside",
+    Reason.LOWERING: "view dtypes outside of what is compiled",
     Reason.MISSED: "compile with pytest_reinplace.passes.inductor_options()",
 }

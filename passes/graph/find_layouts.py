@@ -72,13 +72,16 @@ def known(root: Graph, *, lowered: bool = False) -> Known:
         units[node.graph] = max(units.get(node.graph, 0), asked_of_strides(node))
     is_hidden = has_beginnings and _are_hidden(flow, mistold, lowered=lowered)
 
+    known = {*untold, *guessed, *names, *views}
+
     def of(graph: Graph) -> Layouts:
         values = {
             n.name: Layout(n in untold, n in guessed, names.get(n, 0), views.get(n, 0))
             for n in graph.nodes
-            if n in untold or n in guessed or n in names or n in views
+            if n in known
         }
-        staying = graph.nodes if is_hidden else (n for n in graph.nodes if _is_made_of(n, untold))
+        made = (n for n in graph.nodes if n in untold and _is_made_of(n, untold))
+        staying = graph.nodes if is_hidden else made
         has_names = any(n in names for n in graph.nodes)
         return Layouts(values, frozenset(n.name for n in staying), has_names, units.get(graph, 0))
 
@@ -123,7 +126,7 @@ def _laid_out_by(node: Node) -> Collection[Any]:
 
 def _is_made_of(node: Node, untold: set[Node]) -> bool:
     """Return whether a node lays out a result of its own, by operands whose strides are not told."""
-    if node not in untold or node.op != "call_function" or node.target is operator.getitem:
+    if node.op != "call_function" or node.target is operator.getitem:
         return False
     is_view = is_operator(node.target) and schema_of(node.target).view
     return not is_view and not untold.isdisjoint(_laid_out_by(node))

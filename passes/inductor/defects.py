@@ -122,6 +122,11 @@ _ROWS = (
         seen=_ALL,
     ),
     Defect(
+        "spoiled-by-a-list",
+        "An element of a list is computed after another one has been stored where it is computed from.",
+        "mend.stored_early.realize",
+    ),
+    Defect(
         "unseen-write",
         "A buffer that is made of nothing is made again where it is read, after a kernel has written it.",
         "mend.marked_written.mark",
@@ -156,29 +161,16 @@ _ROWS = (
     ),
     # -- the scheduler -------------------------------------------------------------------------------
     Defect(
-        "misordered-store",
-        "From the second write into a buffer on, what is stored is read after other elements were stored.",
-        "refuse.misordered.hazards",
-        seen=("2.11", "2.13"),
-        right=("2.15",),
-    ),
-    Defect(
-        "overtaken-reader",
+        "racing-fusion",
         "From the second write into a buffer on, a reader shares a kernel with a store over what it reads.",
-        "refuse.misordered.hazards",
+        "schedule.veto.FusionVeto",
         seen=("2.11", "2.13"),
         right=("2.15",),
-    ),
-    Defect(
-        "racing-list",
-        "A kernel for a list runs an element beside another one that overwrites what it reads.",
-        "mend.racing_lists.racing",
-        gpu=True,
     ),
     Defect(
         "list-of-one",
         "A kernel for a list of one element is not compiled.",
-        "mend.racing_lists.racing",
+        "mend.single_lists.singles",
         gpu=True,
     ),
 )

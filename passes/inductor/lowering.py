@@ -4,14 +4,10 @@ The questions are alike and not the same. From the widest to the narrowest:
 
 ======================  ==========================================================================
 ``has_code``            an operator is lowered, and not to a call of its kernel
-``may_be_fused``        a value may be computed in the loop that stores another one; a store may be
-                        fused with a product of matrices whose result it takes, so that counts, too
 ``is_computed``         Inductor's own code computes it: no product, whose loops take in no other store
 ``is_put_off``          it may be computed where it is used, and so later than its place in the graph
-``is_in_a_kernel``      it may share a kernel with an element of a list
 ``is_pointwise``        each element is computed where it is used, of few elements
 ``is_of_nothing``       it may be computed of nothing that is in memory
-``is_constant``         it is made of numbers alone
 ======================  ==========================================================================
 
 Inductor unrolls a reduction of few elements, and computes the sum of seven where it is used, as if it were
@@ -29,11 +25,11 @@ import torch
 from torch.fx import Node
 
 from .. import _torch
-from ..graph.alias import is_view, viewed
+from ..graph.alias import viewed
 from ..ops import lists
-from ..ops.computed import has_code, has_code_of
+from ..ops.computed import has_code_of
 from ..ops.in_place_form import in_place_form
-from ..ops.schema import has_tensor, is_operator, schema_of, tensors, traits_of
+from ..ops.schema import schema_of, tensors, traits_of
 from ..reinplacing.facts.candidate import Candidate
 
 _MANY = 64  # where Inductor unrolls no more than it does by default
@@ -44,20 +40,6 @@ def is_computed(node: Node) -> bool:
     if lists.maker(node) is not None:
         return True
     return has_code_of(node) and not schema_of(node.target).calls_kernel
-
-
-def may_be_fused(node: Node) -> bool:
-    """Return whether a value may be computed while another one is stored, for all that is known of it.
-
-    A kernel of its own, and a loop that makes one number of many, are over before the store begins. A view
-    is gone through. What is no operator of torch's, a collective or one of a user's, is a kernel.
-    """
-    if lists.maker(node) is not None:
-        return True
-    if node.op != "call_function" or not is_operator(node.target) or _is_total(node):
-        return False
-    schema = schema_of(node.target)
-    return schema.name.startswith(("aten::", "prims::")) and (schema.view or has_code(node.target))
 
 
 def is_put_off(node: Node, stored: dict[Node, bool]) -> bool:
@@ -87,16 +69,6 @@ def is_list_stored(node: Node) -> bool:
     return bool(found) and all(map(lists.has_blocks, found)) and not lists.is_unstored(node)
 
 
-def is_in_a_kernel(node: Node) -> bool:
-    """Return whether a node is no view, and may share a kernel with an element of a list.
-
-    A loop never does. Elements come with their list, and one of several results with their operator.
-    """
-    if node.target is operator.getitem or is_view(node):
-        return False
-    return is_computed(node) and has_tensor(node.meta.get("val")) and not is_loop(node)
-
-
 def is_of_nothing(node: Node, known: dict[Node, bool]) -> bool:
     """Return whether Inductor computes a value, and may do so of nothing that is in memory.
 
@@ -110,13 +82,6 @@ def is_of_nothing(node: Node, known: dict[Node, bool]) -> bool:
     if not has_code_of(node) or schema_of(node.target).mutable:
         return False
     return all(known[n] for n in node.all_input_nodes if isinstance(n.meta.get("val"), torch.Tensor))
-
-
-def is_constant(node: Node) -> bool:
-    """Return whether a value is made of numbers, which Inductor knows when it compiles."""
-    if node.op != "call_function" or node.all_input_nodes or not is_operator(node.target):
-        return False
-    return schema_of(node.target).is_constant
 
 
 def call_of(node: Node) -> Node:
@@ -134,16 +99,6 @@ def is_loop(node: Node) -> bool:
         return False
     unrolled = int(_torch.inductor_setting("unroll_reductions_threshold") or 0)
     return max(operands) >= max(_MANY, unrolled) * max(results)
-
-
-def _is_total(node: Node) -> bool:
-    """Return whether a node reduces many elements to one: a loop that has read all before any is stored.
-
-    Of several, each is stored where the loop goes on.
-    """
-    result: Any = node.meta.get("val")
-    results = result if isinstance(result, list | tuple) else [result]
-    return all(isinstance(r, torch.Tensor) and r.numel() == 1 for r in results) and is_loop(node)
 
 
 def is_stored_by_inductor(candidate: Candidate) -> bool:

@@ -1,8 +1,9 @@
 """The pass inside Inductor, by its public hooks, and what it takes to be right there.
 
-Two hooks are used. Before the joint-graph stage ``ProtectPass`` hides copies that Inductor's no-op
+Three hooks are used. Before the joint-graph stage ``ProtectPass`` hides copies that Inductor's no-op
 removal would drop although they keep two tensors apart. After the post-grad patterns
-``ReinplacePass`` rewrites the graph, with Inductor's own reinplacing switched off.
+``ReinplacePass`` rewrites the graph, with Inductor's own reinplacing switched off. When the scheduler
+fuses, ``FusionVeto`` refuses what would race.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import contextlib
 import contextvars
 import dataclasses
 import logging
-import pathlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -19,33 +19,25 @@ from torch.fx import Graph
 
 from .. import _torch
 from ..errors import ReinplaceError
-from ..ops import declarations
 from ..ops.schema import is_operator, schema_of, traits_of
 from ..reinplacing.facts.options import Options, Ordering, Policy
 from ..reinplacing.run import parted_lists, reinplace_graph
 from ..report import Report
-from ._torch import (
-    call_kernel_of,
-    custom_graph_pass,
-    digest_of_files,
-    inductor_reinplacing,
-    outputs_of_inputs,
-)
-from .defects import defended, switched_off
-from .mend import kept_copies, wrapper_slices
-from .mend.element_op import element_op
+from ._torch import call_kernel_of, custom_graph_pass, inductor_reinplacing, outputs_of_inputs
+from .defects import defended
+from .identity import state
+from .mend import kept_copies, single_lists, wrapper_slices
 from .mend.input_offsets import rebase
-from .mend.kernel_groups import is_kernel
 from .mend.marked_written import mark
-from .mend.racing_lists import take_apart
 from .mend.stored_early import realize
 from .mend.wrapper_operands import copy_operands
+from .schedule._torch import BEFORE_FUSION
+from .schedule.veto import fusion_veto, warn, why_unwatched
 from .target import INDUCTOR
 
 log: logging.Logger = logging.getLogger(__name__)
 Observer = Callable[[Report, Graph], None]
 _observers: contextvars.ContextVar[tuple[Observer, ...]] = contextvars.ContextVar("observers", default=())
-_PASSES = pathlib.Path(__file__).parents[1]
 
 
 if TYPE_CHECKING:
@@ -66,17 +58,6 @@ def observe(callback: Observer) -> Iterator[None]:
         yield
     finally:
         _observers.reset(token)
-
-
-def _fingerprint() -> str:
-    """Return a digest of the source of all passes: a changed pass must not hit old cache entries."""
-    files = sorted(str(p) for p in _PASSES.rglob("*.py"))
-    return digest_of_files(tuple(files))
-
-
-def _state() -> tuple[str, ...]:
-    """Return what a graph that is kept depends on, beside the graph and the pass's arguments."""
-    return (_fingerprint(), *declarations.fingerprint(), *switched_off())
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -124,8 +105,17 @@ class ReinplacePass(CustomGraphPass):
         return report
 
     def __call__(self, graph: Graph) -> None:
-        """Rewrite a graph, as Inductor calls it, and tell the observers."""
-        report = self.apply(graph)
+        """Rewrite a graph, as Inductor calls it, and tell the observers.
+
+        Where nobody would refuse the fusions that a write in place makes wrong, none is written.
+        """
+        if why := why_unwatched():
+            warn(f"reinplacing skipped, every wrapper clones: fusions are not checked, {why}")
+            kept_copies.reveal(graph)
+            clone_all(graph)
+            report = Report()
+        else:
+            report = self.apply(graph)
         for callback in _observers.get():
             callback(report, graph)
 
@@ -136,19 +126,17 @@ class ReinplacePass(CustomGraphPass):
         are made anew.
         """
         chosen = (self.name, self.policy, self.order, *sorted(outputs_of_inputs()))
-        return ("pytest-reinplace", *chosen, *_state())
+        return ("pytest-reinplace", *chosen, *state())
 
 
 def _settle_lists(graph: Graph, options: Options) -> None:
-    """Leave lists only where one kernel computes each of them whole: what is parted has other neighbours."""
-    take_apart(graph)
-    while any(map(is_kernel, graph.nodes)):
-        parted = [
-            node for node in parted_lists(graph, options) if is_kernel(node) and element_op(node.target)
-        ]
+    """Leave lists only where one kernel computes each of them whole: of one element there is none."""
+    single_lists.take_apart(single_lists.singles(graph))
+    while any(map(single_lists.can_be_apart, graph.nodes)):
+        parted = list(filter(single_lists.can_be_apart, parted_lists(graph, options)))
         if not parted:
             break
-        take_apart(graph, parted)
+        single_lists.take_apart(parted)
 
 
 def delay_buffers(graph: Graph) -> None:
@@ -191,7 +179,7 @@ class ProtectPass(CustomGraphPass):
 
     def uuid(self) -> Any:
         """Identify the pass by its source and by what was declared about operators."""
-        return ("pytest-reinplace", self.name, *_state())
+        return ("pytest-reinplace", self.name, *state())
 
 
 def _mutates_in_regions(graph: Graph) -> bool:
@@ -250,4 +238,5 @@ def inductor_options(*, policy: Policy = "memory", order: Ordering = "free") -> 
         "joint_custom_pre_pass": ProtectPass(),
         "post_grad_custom_post_pass": ReinplacePass(policy=policy, order=order),
         "disabled_passes": ",".join(_SWITCHED_OFF),
+        BEFORE_FUSION: fusion_veto(),
     }

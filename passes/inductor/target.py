@@ -15,8 +15,6 @@ from ..reinplacing.facts.target import Target
 from ._torch import is_without_backward, outputs_of_inputs, results_returned
 from .defects import defended
 from .lowering import is_stored_by_inductor
-from .refuse.buffers import Buffers
-from .refuse.misordered import hazards
 from .refuse.writes import lost_by_exchange
 
 
@@ -65,18 +63,6 @@ class InductorTarget(Target):
             return Refusal(Reason.LOWERING, (candidate.operand_node,))
         lost = lost_by_exchange(decision, candidate)
         return None if lost is None else Refusal(Reason.LOWERING, (lost,))
-
-    def misordered(self, decision: Decision) -> dict[int, Refusal]:
-        """Refuse all writes into the buffers whose writes Inductor would misorder."""
-        buffers = Buffers(decision)
-        found = hazards(decision, buffers)
-        if not found:
-            return {}
-        return {
-            c.index: Refusal(Reason.LOWERING, (found[buffer],))
-            for c in decision.edge.values()
-            if c.writes and (buffer := buffers.of_candidate(c)) in found
-        }
 
 
 INDUCTOR = InductorTarget()

@@ -99,12 +99,6 @@ class Geometry:
         """Return whether element i of ``a`` is element i of ``b``, for every i."""
         return a == b or (self.same_layout(a, b) and self.equal(a.offset, b.offset))
 
-    def same_in_order(self, a: Region, b: Region) -> bool:
-        """Return whether the elements are the same, counted row by row, however they are grouped."""
-        return self.same(a, b) or (
-            a.itemsize == b.itemsize and self.equal(a.offset, b.offset) and a.in_order == b.in_order
-        )
-
     def overlap(self, a: Region, b: Region) -> bool | None:
         """Return whether the regions share a byte; ``None`` when it cannot be decided."""
         if a is b or a == b:

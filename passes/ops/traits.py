@@ -42,11 +42,8 @@ class Traits:
         by_strides: whether it names bytes by strides of its own, which mean others in another layout.
         regroups: whether it groups dimensions anew, of elements that keep their order.
         keeps_order: whether it keeps the order of elements, counted row by row, and their number.
-        takes_in_order: whether it takes all operands in order, and what it makes is in memory of its own.
-        arranges: whether its result is elements of its operands and nothing else.
         picks: whether it picks elements: not pointwise, but computed where it is used all the same.
         is_factory: whether it makes a tensor of nothing.
-        is_constant: whether it makes one of nothing that Inductor never puts into memory.
         is_unfilled: whether it makes memory that holds nothing yet.
         calls_kernel: whether Inductor lowers it to a call of a kernel, or fills in a template, which no
             store is fused with that does not take its result.
@@ -84,11 +81,8 @@ class Traits:
     by_strides: bool = False
     regroups: bool = False
     keeps_order: bool = False
-    takes_in_order: bool = False
-    arranges: bool = False
     picks: bool = False
     is_factory: bool = False
-    is_constant: bool = False
     is_unfilled: bool = False
     calls_kernel: bool = False
     identity: int | None = None
@@ -152,10 +146,7 @@ _ROWS: tuple[tuple[str, Traits], ...] = (
     # Tensors made of nothing. A user of `empty` may choose a layout while nothing is written into it.
     ("aten::empty_like aten::zeros_like aten::ones_like", Traits(meta_only=True, is_factory=True)),
     ("aten::full_like", Traits(meta_only=True, is_factory=True)),
-    (
-        "aten::full aten::arange prims::iota aten::scalar_tensor",
-        Traits(is_factory=True, is_constant=True),
-    ),
+    ("aten::full aten::arange prims::iota aten::scalar_tensor", Traits(is_factory=True)),
     ("aten::zeros aten::ones aten::empty", Traits(is_factory=True)),
     ("aten::empty_permuted aten::empty_quantized", Traits(is_factory=True)),
     ("aten::empty.memory_format aten::empty_strided", Traits(is_factory=True, is_unfilled=True)),
@@ -165,9 +156,9 @@ _ROWS: tuple[tuple[str, Traits], ...] = (
     ("aten::repeat aten::ceil aten::floor aten::round aten::trunc aten::pow", _SAME),
     ("prims::convert_element_type", _SAME),
     ("aten::pow.Scalar", Traits(identity=0, untold=True)),
-    ("aten::cat", Traits(identity=0, arranges=True)),
+    ("aten::cat", Traits(identity=0)),
     ("aten::constant_pad_nd", Traits(identity=0, picks=True)),
-    ("aten::flip prims::rev", Traits(picks=True, arranges=True)),
+    ("aten::flip prims::rev", Traits(picks=True)),
     ("aten::gather", Traits(picks=True)),
     ("aten::index aten::_unsafe_index", Traits(picks=True, untold_of_one=True)),
     ("aten::add aten::sub aten::mul aten::div", Traits(is_neutral=True)),
@@ -184,17 +175,10 @@ _ROWS: tuple[tuple[str, Traits], ...] = (
         Traits(writes_through=aten.as_strided.default, by_strides=True, names_offset=True),
     ),
     ("aten::_unsafe_index_put", Traits(is_index_put=True)),
-    (
-        "aten::index_put",
-        Traits(is_index_put=True, stores="values", copies_first=True, takes_in_order=True),
-    ),
+    ("aten::index_put", Traits(is_index_put=True, stores="values", copies_first=True)),
     ("aten::put aten::index_copy", Traits(stores="source", copies_first=True)),
-    ("aten::scatter", Traits(stores="src", copies_first=True, takes_in_order=True)),
-    ("aten::scatter_add aten::scatter_reduce", Traits(copies_first=True, takes_in_order=True)),
-    (
-        "aten::index_put_ aten::scatter_ aten::scatter_add_ aten::scatter_reduce_",
-        Traits(takes_in_order=True),
-    ),
+    ("aten::scatter", Traits(stores="src", copies_first=True)),
+    ("aten::scatter_add aten::scatter_reduce", Traits(copies_first=True)),
     ("aten::index_add aten::index_reduce aten::masked_fill", Traits(copies_first=True)),
     ("aten::masked_scatter aten::tril aten::triu", Traits(copies_first=True)),
     ("aten::index_fill", Traits(copies_first=True, laid_out=torch.preserve_format)),

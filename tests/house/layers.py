@@ -17,7 +17,8 @@ PASSES = (
     *(f"reinplacing.{room}" for room in ("facts", "layout", "write", "kinds", "model", "decide")),
     "reinplacing",
     *("post_grad", "ir"),  # come with their first pass
-    *(f"inductor.{room}" for room in ("_torch", "lowering", "defects", "refuse", "mend")),
+    *(f"inductor.{room}" for room in ("_torch", "lowering", "defects", "identity")),
+    *(f"inductor.{room}" for room in ("schedule", "refuse", "mend")),
     "inductor",
     "__init__",
     *("verify", "verify.optimum", "verify.__init__"),

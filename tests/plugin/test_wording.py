@@ -54,8 +54,8 @@ _WORDING = {
     ),
     "unsupported": ("the pass does not rewrite this kind of node", ""),
     "lowering": (
-        "Inductor would lose or misorder the write when it lowers it",
-        "write from values that were not read from the same buffer, and view dtypes outside",
+        "Inductor would lose or convert the write when it lowers it",
+        "view dtypes outside of what is compiled",
     ),
     "cheaper": ("another copy was kept instead, because that one is smaller", ""),
     "missed": (

@@ -11,15 +11,16 @@ So it is with a value that a kernel writes through several of its arguments: Ind
 each of them, into memory of its own.
 
 And what a scatter, or the places of an ``index_put``, are computed of where they store: in one loop they are
-read after elements before them were stored.
+read after elements before them were stored. So are, of a list, values that are computed where another element
+is written: a kernel computes all elements beside each other, and without one they are stored one by one.
 """
 
 from __future__ import annotations
 
 import bisect
 import operator
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch.fx import Graph, Node
@@ -27,6 +28,8 @@ from torch.fx import Graph, Node
 from ... import _torch
 from ...graph.alias import bases, uses, written
 from ...graph.emit import Emitter
+from ...memory.geometry import Geometry
+from ...memory.region import Region
 from ...ops import lists
 from ...ops.computed import has_code
 from ...ops.schema import argument, is_operator, schema_of
@@ -46,6 +49,8 @@ def realize(graph: Graph) -> int:
     several = {root for root, kernels in writes.items() if len(set(kernels)) < len(kernels)}
     several = several if defended("written-twice") else set()
     found = _Late(graph, roots, writes if defended("spoiled-by-a-kernel") else {}, inlined)
+    if defended("spoiled-by-a-list"):
+        found.note_lists(node for kernels in writes.values() for node in kernels if lists.is_list(node))
     late = [n for n in graph.nodes if found.includes(n) or (n in several and is_put_off(n, {}))]
     emitter = Emitter(graph, _torch.fake_mode_of([node.meta["val"] for node in late[:1]]))
     for node in late:
@@ -86,6 +91,26 @@ def _inlined(graph: Graph, roots: dict[Node, Node]) -> dict[Node, set[Node]]:
     return found
 
 
+class _Read(NamedTuple):
+    """What a value that is not in memory reads of a buffer that is written.
+
+    Args:
+        operand: the buffer, or a view of it.
+        in_turn: whether element i of the value is computed from element i of it alone.
+    """
+
+    operand: Node
+    in_turn: bool
+
+
+class _Part(NamedTuple):
+    """Where a value is used by a list that is written in place: the list, which element, and if as it is."""
+
+    made_by: Node
+    index: int
+    is_whole: bool
+
+
 class _Late:
     """The values that are used after a buffer is written that they are computed from, and are not stored.
 
@@ -108,27 +133,65 @@ class _Late:
         self._roots = roots
         self._inlined = inlined
         self._written = self._times.keys() | {root for buffers in inlined.values() for root in buffers}
-        # Which written buffers a value is computed from, where it is not in memory.
-        self._reads: dict[Node, frozenset[Node]] = {}
+        # What a value reads of written buffers, where it is not in memory.
+        self._reads: dict[Node, frozenset[_Read]] = {}
         self._stored: dict[Node, bool] = {}
+        self._parts: dict[Node, list[_Part]] = {}
+        self._elements: dict[tuple[Node, Node], list[tuple[int, Region]]] = {}
+        self._geometry = Geometry()
+
+    def note_lists(self, made_by: Iterator[Node]) -> None:
+        """Note what lists write in place, and compute their elements from."""
+        for node in dict.fromkeys(made_by):
+            own: Any = node.args[0]
+            for i, operand in enumerate(own):
+                element = i, Region.of(operand.meta["val"])
+                self._elements.setdefault((node, self._roots[operand]), []).append(element)
+                for part in lists.parts(node, i):
+                    root = self._roots[part]
+                    self._parts.setdefault(root, []).append(_Part(node, i, part is root))
 
     def includes(self, node: Node) -> bool:
         """Return whether a value is one of them; asked in the order of the graph."""
         if self._roots[node] is not node or not is_put_off(node, self._stored):
             return False
         inputs = lists.inputs_of(node) if lists.maker(node) else call_of(node).all_input_nodes
-        sources = [self._roots.get(n, n) for n in inputs]
-        found = {r for source in sources for r in (source, *self._reads.get(source, ()))}
-        read = found & self._written
-        if not read or _is_stored_output(node):
+        reads = frozenset(r for n in inputs for r in self._read_by(node, n))
+        read = {self._roots[r.operand] for r in reads}
+        if not reads or _is_stored_output(node):
             return False
         last = max((self._order[user] for user, _ in uses(node)), default=0)
         time = self._order[call_of(node)]
         late = any(_first_after(self._times.get(root, ()), time) < last for root in read)
         late = late or not read.isdisjoint(self._inlined.get(node, ()))
+        late = late or any(self._meets(part, read) for part in self._parts.get(node, ()) for read in reads)
         if not late:
-            self._reads[node] = frozenset(read)
+            self._reads[node] = reads
         return late
+
+    def _read_by(self, node: Node, operand: Node) -> Iterator[_Read]:
+        """Yield what a value reads of written buffers, by one of its operands."""
+        root = self._roots.get(operand, operand)
+        in_turn = lists.maker(node) is not None or _is_elementwise(node)
+        if root in self._written:
+            yield _Read(operand, in_turn)
+        for read in self._reads.get(root, ()):
+            yield read._replace(in_turn=in_turn and read.in_turn and operand is root)
+
+    def _meets(self, part: _Part, read: _Read) -> bool:
+        """Return whether a value, as a part of an element, reads what is written before it is computed."""
+        region = Region.of(read.operand.meta["val"])
+        for index, stored in self._elements.get((part.made_by, self._roots[read.operand]), ()):
+            in_turn = index == part.index and part.is_whole and read.in_turn
+            if not (in_turn and self._geometry.same(region, stored)):
+                if self._geometry.overlap(region, stored) is not False:
+                    return True
+        return False
+
+
+def _is_elementwise(node: Node) -> bool:
+    target: Any = node.target
+    return is_operator(target) and (torch.Tag.pointwise in target.tags or schema_of(target).keeps_order)
 
 
 def _is_stored_output(node: Node) -> bool:

@@ -1,4 +1,4 @@
-"""Writes in place that Inductor would lose or misorder: refused while the graph is decided.
+"""Writes in place that Inductor would lose: refused while the graph is decided.
 
-Knows decisions and what Inductor fuses. Must not know how a graph is changed.
+Knows decisions and what Inductor makes of a write. Must not know how a graph is changed.
 """

@@ -1,18 +1,14 @@
-"""What is written into each buffer of a decision, in order, and by whom: a kernel, or Inductor's own code."""
+"""Writes that Inductor would lose: it exchanges a buffer for another one instead of storing into it."""
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
-import torch
 from torch.fx import Node
 
 from ... import _torch
-from ...memory.region import Region
 from ...ops import lists
-from ...ops.computed import MASKS, has_code
+from ...ops.computed import MASKS
 from ...ops.in_place_form import in_place_form
 from ...ops.schema import argument, is_operator, schema_of, traits_of
 from ...reinplacing.facts.candidate import Candidate
@@ -20,96 +16,7 @@ from ...reinplacing.facts.decision import Decision
 from ...reinplacing.facts.place import Storage
 from ...reinplacing.kinds import view_scatter
 from ..defects import defended
-from ..lowering import is_computed, is_constant, is_stored_by_inductor
-from .buffers import Buffer, Buffers
-
-
-class Mutation(NamedTuple):
-    """A write into a buffer.
-
-    Args:
-        time: its place in the graph.
-        node: what writes.
-        written: the bytes.
-        is_lowered: whether Inductor's own code stores them.
-        is_direct: whether it does, and knows where when it compiles: no index that is read says so.
-        is_ready: whether a kernel stores them, before which all is in memory.
-        sources: what is stored, or what it is computed from, each with whether its element i is stored in
-            element i of these bytes.
-    """
-
-    time: float
-    node: Node
-    written: tuple[Region, ...]
-    is_lowered: bool
-    is_direct: bool
-    is_ready: bool
-    sources: tuple[tuple[Node, bool], ...]
-
-
-def mutations(decision: Decision, buffers: Buffers) -> dict[Buffer, list[Mutation]]:
-    """Return the writes into each buffer, in the order of the graph."""
-    found: dict[Buffer, list[Mutation]] = {}
-    for candidate in decision.edge.values():
-        if candidate.writes and candidate.index not in decision.already_there:
-            buffer = buffers.of_candidate(candidate)
-            found.setdefault(buffer, []).append(_mutation(decision, candidate))
-    for storage, writes in decision.model.writes.items():
-        for write in writes:
-            if write.node not in decision.erased:
-                sources = tuple((n, True) for n in write.node.all_input_nodes)
-                copy = Mutation(write.time, write.node, (write.place.region,), True, True, False, sources)
-                buffer = buffers.of_node(write.node.all_input_nodes[0], storage)
-                found.setdefault(buffer, []).append(copy)
-    for written in found.values():
-        written.sort(key=operator.attrgetter("time"))
-    return found
-
-
-def _mutation(decision: Decision, candidate: Candidate) -> Mutation:
-    # What a kernel wrote in copies of parts is put back by a store.
-    is_lowered = is_stored_by_inductor(candidate) or candidate.index in decision.part_copies
-    is_direct = is_lowered and not _is_indirect(candidate)
-    what = candidate.time, candidate.node, candidate.writes
-    return Mutation(*what, is_lowered, is_direct, candidate.kind.by_kernel, tuple(_sources(candidate)))
-
-
-def _is_indirect(candidate: Candidate) -> bool:
-    """Return whether where a candidate stores is read from an index while the program runs."""
-    if traits_of(candidate.node.target).is_index_put:
-        indices: Any = argument(candidate.node, "indices")
-        return any(_is_read(index) for index in indices if index is not None)
-    form = in_place_form(candidate.node.target) if candidate.kind.by_form else None
-    return form is not None and schema_of(form).name.startswith("aten::scatter")
-
-
-def _is_read(index: Node) -> bool:
-    """Return whether an index is in memory, and not a mask: Inductor computes the places of a plain range."""
-    val: Any = index.meta.get("val")
-    if not isinstance(val, torch.Tensor) or val.dtype in MASKS:
-        return False
-    pending, seen = [index], {index}
-    while pending:
-        node = pending.pop()
-        if is_constant(node):
-            continue
-        if not node.all_input_nodes or not is_operator(node.target) or not has_code(node.target):
-            return True
-        pending.extend(n for n in node.all_input_nodes if n not in seen)
-        seen.update(node.all_input_nodes)
-    return False
-
-
-def _sources(candidate: Candidate) -> Iterator[tuple[Node, bool]]:
-    """Yield what a candidate's node stores or computes it from; all elements of a list are one kernel."""
-    node, slot = candidate.node, candidate.slot
-    if lists.is_list(node) and isinstance(slot, int):
-        own = set(lists.parts(node, slot))
-        yield from ((n, True) for n in own)
-        others = {n for i in range(len(node.meta["val"])) if i != slot for n in lists.parts(node, i)}
-        yield from ((n, False) for n in others)
-    else:
-        yield from ((n, candidate.kind.stores_source) for n in node.all_input_nodes)
+from ..lowering import is_computed
 
 
 def is_born_by_a_write(decision: Decision, root: Storage) -> bool:

@@ -88,14 +88,9 @@ def closed(model: Model, chosen: dict[int, Refusal]) -> Decision:
         decision.returned = returned
         clones, refusals = Escapes(decision, returned).lift()
         returned.update(clones)
-        if refusals:
-            bans.update(refusals)
-            continue
-        # What only the graph's own copies write is not ours to refuse.
-        misordered = decision.model.target.misordered(decision)
-        if not misordered:
+        if not refusals:
             return decision
-        bans.update(misordered)
+        bans.update(refusals)
 
 
 def decide(model: Model, banned: dict[int, Refusal] | None = None) -> Decision:

@@ -25,7 +25,6 @@ class Kind:
         hands_on: whether what it does not write of its operand it copies, and never looks at.
         by_form: whether the in-place form of its own operator writes it, which torch runs on no operand that
             lies where it writes.
-        by_kernel: whether a kernel writes it that Inductor calls and does not make: all is in memory before.
         of_bases: whether its operand is a base, and what is written are views that the call makes of it.
         looks_at_all: whether its call may look at all of an operand, and not only at what it writes.
         clones_early: whether the clone that it writes may be made earlier, where nobody writes in between.
@@ -38,7 +37,6 @@ class Kind:
     stores_source: bool = False
     hands_on: bool = False
     by_form: bool = False
-    by_kernel: bool = False
     of_bases: bool = False
     looks_at_all: bool = True
     clones_early: bool = False

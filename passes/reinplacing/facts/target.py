@@ -61,9 +61,5 @@ class Target:
         """Return why it would write a candidate wrongly, ``None`` where it would not."""
         return None
 
-    def misordered(self, decision: Any) -> dict[int, Refusal]:
-        """Return the candidates in place whose buffers it would write in a wrong order, each with why."""
-        return {}
-
 
 NODE_BY_NODE = Target()

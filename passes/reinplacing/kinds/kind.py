@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from torch.fx import Node
 
@@ -51,6 +51,9 @@ _WRITERS: dict[Kind, Finder] = {
 }
 
 
+_known: dict[Any, Finder | None] = {}
+
+
 def visit_call(model: Model, node: Node) -> bool:
     """Add a wrapper of mutable operators, or a call of subgraphs; returns whether it is understood."""
     if node.op != "call_function":
@@ -77,7 +80,7 @@ def visit_operator(model: Model, node: Node) -> bool:
     """
     if hidden_alias.visit(model, node):
         return True
-    kind = next((kind for kind in _OPERATORS if kind.sees_to(node)), None)
+    kind = _of_operator(node)
     if kind is None:
         return False
     if node in model.premises.aside:
@@ -85,6 +88,13 @@ def visit_operator(model: Model, node: Node) -> bool:
         model.unsupported.append((node, (label,), functional.copied_bytes(model, node)))
         return False
     return kind.visit(model, node)
+
+
+def _of_operator(node: Node) -> Finder | None:
+    """Return the kind that sees to an operator: its target alone decides, so each is asked about once."""
+    if node.target not in _known:
+        _known[node.target] = next((kind for kind in _OPERATORS if kind.sees_to(node)), None)
+    return _known[node.target]
 
 
 def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None:

@@ -16,8 +16,9 @@ that Inductor does not put the value into memory after all. Beside these it comp
 
     x[0] = a; x[1] = b                          # (c) stores into a small buffer, one behind the other
 
-in one kernel: a few kilobytes are moved while another one is started. ``policy="speed"`` computes wherever the operand or the result need not be in memory,
-which is where Inductor itself does: a value may then be computed several times, or held twice.
+in one kernel: a few kilobytes are moved while another one is started. ``policy="speed"`` computes wherever
+the operand or the result need not be in memory, which is where Inductor itself does: a value may then be
+computed several times, or held twice.
 
 Operators over lists, as optimizers call them one behind the other, are computed in one kernel where nothing
 else looks at what is between them: ``p * a + b`` reads and writes each tensor once, in place twice.

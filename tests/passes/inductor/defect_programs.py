@@ -152,16 +152,8 @@ def shifted_itself(x: Tensor) -> None:
     x[1:4] = x[0:3] + 1
 
 
-def shifted_over(x: Tensor, w: Tensor) -> Tensor:
-    x[80:82] = 7
-    z = x[0:40] + w[:40]
-    x[1:41] = w[:40] * 3
-    return z
-
-
-def listed_crosswise(x: Tensor, y: Tensor, w: Tensor) -> None:
-    torch._foreach_add_([x, y], [w, w])
-    torch._foreach_add_([y, x], [x * 2, y * 2])
+def listed_crosswise(x: Tensor, y: Tensor) -> None:
+    torch._foreach_add_([x, y], [y * 3, x * 3])
 
 
 def list_of_one(x: Tensor) -> Tensor:
@@ -192,13 +184,12 @@ PROGRAMS: dict[str, Program] = {
     "spoiled-by-a-scatter": Program(
         scattered_of_itself, lambda: (torch.arange(41), torch.arange(30) * 7 % 30)
     ),
+    "spoiled-by-a-list": Program(listed_crosswise, rows),
     "unseen-write": Program(drawn, lambda: (arange(8),), {"fallback_random": True}),
     "offsets-from-input": Program(by_strides, lambda: (arange(64)[8:32],)),
     "refused-kernel": Program(added_by_index, lambda: tuple(x.bfloat16() for x in rows())),
     "chances-as-a-number": Program(chances, lambda: (arange(100, 3),), {"fallback_random": True}),
     "exchanged-buffer": Program(masked, vectors),
-    "misordered-store": Program(shifted_itself, lambda: (arange(4, 6),)),
-    "overtaken-reader": Program(shifted_over, vectors),
-    "racing-list": Program(listed_crosswise, lambda: on_gpu(3)),
+    "racing-fusion": Program(shifted_itself, lambda: (arange(4, 6),)),
     "list-of-one": Program(list_of_one, lambda: on_gpu(1, 64)),
 }

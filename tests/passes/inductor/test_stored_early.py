@@ -183,3 +183,55 @@ def test_a_value_that_inductor_stores_over_is_not() -> None:
     p.builder.graph.call_function(aten.copy_.default, (p.x, p.y))
     # Inductor puts the readers of what it stores into itself into memory, in time.
     assert p.stored(p.call(aten.neg.default, old)) == []
+
+
+def added(p: Program, *pairs: tuple[Node, Node]) -> None:
+    """Add to each of some values another one, in one list."""
+    p.builder.graph.call_function(aten._foreach_add_.List, tuple(map(list, zip(*pairs, strict=True))))
+
+
+def rows(p: Program, first: int, end: int) -> Node:
+    return p.call(aten.slice.Tensor, p.x, 0, first, end)
+
+
+def test_what_elements_of_a_list_are_made_of_is_stored_where_others_are_written() -> None:
+    p = Program()
+    high, low = rows(p, 0, 2), rows(p, 2, 4)
+    of_high, of_low = p.call(aten.mul.Tensor, high, 2), p.call(aten.mul.Tensor, low, 3)
+    added(p, (high, of_low), (low, of_high))
+    assert p.stored(p.x) == [of_high.name, of_low.name]
+
+
+def test_what_each_element_is_made_of_by_itself_is_not() -> None:
+    p = Program()
+    high, low = rows(p, 0, 2), rows(p, 2, 4)
+    made = [p.call(aten.neg.default, p.call(aten.mul.Tensor, part, 2)) for part in (high, low)]
+    added(p, (high, made[0]), (low, made[1]))
+    assert p.stored(p.x) == []
+
+
+def test_what_an_element_is_made_of_in_another_order_is() -> None:
+    p = Program()
+    for order in (p.x, p.call(aten.t.default, p.x)):
+        made = p.call(aten.mul.Tensor, order, 2)
+        added(p, (p.x, p.call(aten.t.default, made)))
+    first, second = p.stored(p.x)
+    assert first != second
+
+
+def test_what_an_element_is_made_of_other_bytes_is() -> None:
+    p = Program()
+    made = p.call(aten.mul.Tensor, rows(p, 0, 3), 2)
+    added(p, (rows(p, 1, 4), made))
+    assert p.stored(p.x) == [made.name]
+
+
+def test_what_all_elements_are_made_of_is_where_one_writes_it() -> None:
+    p = Program()
+    total = p.call(aten.mul.Tensor, rows(p, 0, 1), 2)
+    added(p, (p.y, total), (rows(p, 1, 4), total))
+    assert p.stored(p.x, p.y) == []
+    p = Program()
+    total = p.call(aten.mul.Tensor, rows(p, 0, 1), 2)
+    added(p, (rows(p, 0, 2), total), (p.y, total))
+    assert p.stored(p.x, p.y) == [total.name]

@@ -1,0 +1,80 @@
+"""The seam to Inductor's scheduler: its hooks, its operations, and what they read and write."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import sympy
+
+from ..._torch import inductor_setting, private
+from ...errors import SeamError
+
+BEFORE_FUSION = "_pre_fusion_custom_pass"
+_SCHEDULER = "torch._inductor.scheduler"
+_DEPENDENCIES = "torch._inductor.dependencies"
+_NAMES = {"Scheduler": ("can_fuse",), "BaseSchedulerNode": ("get_nodes", "is_foreach")}
+
+
+def scheduler_pass() -> Any:
+    """Return the base class of scheduler passes that Inductor's caches accept; one of graphs before 2.13."""
+    module = importlib.import_module("torch._inductor.custom_graph_pass")
+    return getattr(module, "CustomSchedulerPass", None) or private(module.__name__, "CustomGraphPass")
+
+
+def missing() -> str:
+    """Return what this torch lacks of what is used here, ``""`` where it lacks nothing."""
+    if not hasattr(private("torch._inductor", "config"), BEFORE_FUSION):
+        return f"torch._inductor.config.{BEFORE_FUSION}"
+    try:
+        for name in ("MemoryDep", "StarDep", "WeakDep"):
+            private(_DEPENDENCIES, name)
+        found = {name: private(_SCHEDULER, name) for name in _NAMES}
+    except SeamError as error:
+        return str(error)
+    lacking = (f"{c}.{n}" for c, names in _NAMES.items() for n in names if not hasattr(found[c], n))
+    return next(lacking, "")
+
+
+def before_fusion() -> Any:
+    """Return the pass that runs before fusion, as Inductor is configured now."""
+    return inductor_setting(BEFORE_FUSION)
+
+
+def is_compiling() -> bool:
+    """Return whether a graph is being compiled, and not only changed by hand."""
+    return private("torch._guards", "TracingContext").try_get() is not None
+
+
+def shape_env() -> Any:
+    """Return the ``ShapeEnv`` of the graph that is being scheduled."""
+    return private("torch._inductor.virtualized", "V").graph.sizevars.shape_env
+
+
+def is_order_only(dep: Any) -> bool:
+    """Return whether a dependency reads nothing, and only says what goes before."""
+    return isinstance(dep, private(_DEPENDENCIES, "WeakDep"))
+
+
+def is_whole(dep: Any) -> bool:
+    """Return whether a dependency names a buffer and no elements of it."""
+    return isinstance(dep, private(_DEPENDENCIES, "StarDep"))
+
+
+def is_known(dep: Any) -> bool:
+    """Return whether the elements that a dependency names are known when the program is compiled."""
+    return isinstance(dep, private(_DEPENDENCIES, "MemoryDep")) and not dep.is_indirect()
+
+
+def affine(dep: Any) -> tuple[Any, tuple[Any, ...]] | None:
+    """Return the first index of a dependency and its stride per loop, ``None`` where it is no such sum."""
+    index = sympy.expand(dep.index)
+    strides = tuple(index.coeff(v, 1) for v in dep.var_names)
+    first = index - sum(s * v for s, v in zip(strides, dep.var_names, strict=True))
+    first = sympy.expand(first)
+    loops = set(dep.var_names)
+    return (
+        None
+        if loops & set().union(first.free_symbols, *(s.free_symbols for s in strides))
+        else (first, strides)
+    )

@@ -1,0 +1,149 @@
+"""Whether two scheduled operations may share a kernel, by what they really read and write.
+
+A kernel runs its operations turn by turn of its loops, and the elements of a list beside each other. So of
+two operations of which one overwrites what the other one reads, or writes,
+
+* in one loop both must touch each element in the same turn, or no element both;
+* in two elements of a list they must touch no element both.
+
+Inductor compares what one makes and the other reads. What one reads and the other overwrites it compares the
+first time only that a buffer is written: the next time, before torch 2.15, the reader knows the buffer by the
+name that the first write gave it, and is taken to read something else (``fusable_weak_dep``). And it never
+looks at the other elements of a list.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from ...memory.geometry import Geometry
+from ...memory.region import Region, as_size
+from . import _torch
+
+
+class Access(NamedTuple):
+    """What one operation reads or writes.
+
+    Args:
+        dep: the elements, and the name of the buffer as of the last write before.
+        is_write: whether they are written.
+        element: which element of a list computes it; ``None`` outside of lists.
+    """
+
+    dep: Any
+    is_write: bool
+    element: int | None
+
+
+class Races:
+    """Compares the operations of one graph.
+
+    Args:
+        scheduler: Inductor's, which has given each write of a buffer a name.
+    """
+
+    def __init__(self, scheduler: Any) -> None:
+        self._written = scheduler.mutation_real_name  # a name that a write gave -> the buffer
+        self._buffers = scheduler.name_to_buf
+        self._geometry = Geometry(_torch.shape_env())
+
+    def between(self, one: Any, two: Any) -> str | None:
+        """Return a buffer that two operations, or fused ones, would race for in one kernel."""
+        lists = one.is_foreach() + two.is_foreach()
+        if not lists and not any(w.name in self._written for n in (one, two) for w in n.read_writes.writes):
+            return None
+        mine, others = self._accesses(one), self._accesses(two)
+        met = set[int | None]()
+        for buffer in mine.keys() & others.keys():
+            for a, b in itertools.product(mine[buffer], others[buffer]):
+                if not (a.is_write or b.is_write) or a.element == b.element is not None:
+                    continue  # of one element each, they are asked about by themselves
+                if lists and not self._apart(a.dep, b.dep):
+                    met.update({a.element, b.element} - {None})
+                    if lists == 2 or len(met) == 2:
+                        return str(buffer)
+                elif not lists and self._clash(a, b):
+                    return str(buffer)
+        return None
+
+    def _accesses(self, node: Any) -> dict[str, list[Access]]:
+        """Return what an operation, or each of several, reads and writes of each buffer."""
+        found: dict[str, list[Access]] = defaultdict(list)
+        for element, part in _parts(node):
+            writes = part.read_writes.writes
+            own = {buffer for w in writes if w.name in self._written for buffer in self._lies_in(w.name)}
+            for dep in itertools.chain(part.read_writes.reads, writes):
+                is_write = dep in writes
+                for buffer in () if _torch.is_order_only(dep) else self._lies_in(dep.name):
+                    # A write waits for the one before as if it read the buffer.
+                    if is_write or not (buffer in own and _torch.is_whole(dep)):
+                        found[buffer].append(Access(dep, is_write, element))
+        return found
+
+    def _lies_in(self, name: str) -> set[str]:
+        """Return the buffers in whose memory a buffer may lie: its own, or those that it is a view of."""
+        name = self._written.get(name, name)
+        above = self._buffers[name].get_aliases() if name in self._buffers else ()
+        return {buffer for n in above for buffer in self._lies_in(n)} or {name}
+
+    def _clash(self, a: Access, b: Access) -> bool:
+        """Return whether, in one loop, one overwrites at another time what the other one touches."""
+        if a.dep.name == b.dep.name or not any(x.is_write and x.dep.name in self._written for x in (a, b)):
+            return False
+        if a.is_write and b.is_write and a.dep.mode == b.dep.mode is not None:
+            return False  # both add, say, at once
+        return not (self._in_turn(a, b) or self._apart(a.dep, b.dep))
+
+    def _in_turn(self, a: Access, b: Access) -> bool:
+        """Return whether both touch each element in one turn, and in no other one."""
+        if not (self._are_known(a.dep, b.dep) and all(_once(x.dep) for x in (a, b) if x.is_write)):
+            return False
+        return _is_same(a.dep, b.dep) or _is_same(a.dep.normalize(), b.dep.normalize())
+
+    def _apart(self, a: Any, b: Any) -> bool:
+        """Return whether two touch no element both."""
+        if not self._are_known(a, b):
+            return False
+        one, other = _region(a), _region(b)
+        return one is not None and other is not None and self._geometry.overlap(one, other) is False
+
+    def _are_known(self, a: Any, b: Any) -> bool:
+        """Return whether it is known which elements of one buffer two touch."""
+        same = self._written.get(a.name, a.name) == self._written.get(b.name, b.name)
+        return same and _torch.is_known(a) and _torch.is_known(b)
+
+
+def _parts(node: Any) -> Iterator[tuple[int | None, Any]]:
+    """Yield the operations of a node, each with the element of a list that it belongs to."""
+    if not node.is_foreach():
+        yield from ((None, part) for part in node.get_nodes())
+        return
+    for element, of_element in enumerate(node.snodes):
+        yield from ((element, part) for part in of_element.get_nodes())
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    return bool(a.index == b.index and a.size == b.size)
+
+
+def _once(dep: Any) -> bool:
+    """Return whether each turn touches an element of its own."""
+    return set(dep.var_names) <= dep.index.free_symbols
+
+
+def _region(dep: Any) -> Region | None:
+    """Return the elements that a dependency names, as bytes; ``None`` where they are not strided."""
+    found = _torch.affine(dep)
+    if found is None:
+        return None
+    first, sizes, strides = as_size(found[0]), [], []
+    for size, stride in zip(map(as_size, dep.size), map(as_size, found[1]), strict=True):
+        if isinstance(stride, int) and stride < 0:
+            first = first + (size - 1) * stride
+            stride = -stride
+        sizes.append(size)
+        strides.append(stride)
+    return Region(first, tuple(sizes), tuple(strides), 1)

@@ -1,0 +1,122 @@
+"""Fusions that would race are refused: everything is written in place, and right."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+import torch
+from torch._inductor import config
+from torch._inductor.utils import fresh_inductor_cache
+
+from pytest_reinplace.passes import FusionVeto, Reason, Report, inductor_options, observe
+from pytest_reinplace.passes.inductor.schedule import _torch, veto
+from pytest_reinplace.passes.inductor.schedule.races import Races
+from pytest_reinplace.passes.inductor.target import INDUCTOR
+from pytest_reinplace.passes.reinplacing.facts.options import Options
+from pytest_reinplace.passes.reinplacing.run import analyze_graph
+
+from ..trace import functional
+from .racing_programs import PROGRAMS, shifted, vectors
+
+Tensor = torch.Tensor
+
+
+@pytest.fixture(autouse=True)
+def afresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Warnings that are given once are given to each test."""
+    veto.warn.cache_clear()
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_nothing_is_left_functional_for_the_sake_of_order(name: str) -> None:
+    program = PROGRAMS[name]
+    graph = functional(program.function, *program.inputs())[0].graph
+    outcomes = analyze_graph(graph, Options(target=INDUCTOR)).outcomes
+    assert Reason.LOWERING not in [o.reason for o in outcomes]
+
+
+def test_compiled_programs_are_right() -> None:
+    """All in one compilation: whatever may be fused with anything is."""
+    names = list(PROGRAMS)
+
+    def every(given: list[tuple[Tensor, ...]]) -> list[Any]:
+        return [PROGRAMS[name].function(*inputs) for name, inputs in zip(names, given, strict=True)]
+
+    expected, given = ([PROGRAMS[name].inputs() for name in names] for _ in range(2))
+    results = every(expected)
+    torch.compiler.reset()
+    with fresh_inductor_cache():
+        actual = torch.compile(every, fullgraph=True, options=inductor_options())(given)
+    torch.compiler.reset()
+    for i, name in enumerate(names):
+        for one, other in zip((results[i], *expected[i]), (actual[i], *given[i]), strict=True):
+            assert torch.equal(one, other), name
+
+
+def run_shifted(options: dict[str, Any]) -> tuple[Report, bool]:
+    """Compile a program that is wrong with a fusion; returns what was decided, and whether it is right."""
+    expected, given, reports = vectors(), vectors(), []
+    result = shifted(*expected)
+    torch.compiler.reset()
+    with fresh_inductor_cache(), observe(lambda report, _: reports.append(report)):
+        actual = torch.compile(shifted, fullgraph=True, options=options)(*given)
+    torch.compiler.reset()
+    return reports[0], torch.equal(result, actual) and all(map(torch.equal, expected, given))
+
+
+def test_where_nobody_refuses_fusions_nothing_is_written_in_place(caplog: pytest.LogCaptureFixture) -> None:
+    options = {**inductor_options(), _torch.BEFORE_FUSION: None}
+    report, is_right = run_shifted(options)
+    assert is_right and report.outcomes == ()
+    assert _torch.BEFORE_FUSION in caplog.text
+
+
+def test_a_torch_that_lacks_a_name_gets_nothing_in_place(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_torch, "_DEPENDENCIES", "torch._inductor.scheduler_that_is_no_more")
+    report, is_right = run_shifted(inductor_options())
+    assert is_right and report.outcomes == ()
+    assert "scheduler_that_is_no_more" in caplog.text
+
+
+def test_what_cannot_be_compared_is_not_fused(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any) -> None:
+        raise RuntimeError("no such thing")
+
+    monkeypatch.setattr(Races, "between", fails)
+    with caplog.at_level(logging.WARNING):
+        report, is_right = run_shifted(inductor_options())
+    assert is_right and report.clones == []
+    assert caplog.text.count("no such thing") == 1
+
+
+class Users:
+    """A pass of a user's that sees what is scheduled."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+
+    def __call__(self, nodes: list[Any]) -> list[Any]:
+        self.seen += len(nodes)
+        return nodes
+
+
+def test_a_pass_of_the_user_runs_before() -> None:
+    users = Users()
+    with config.patch({_torch.BEFORE_FUSION: users}):
+        options = inductor_options()
+        report, is_right = run_shifted(options)
+        assert inductor_options()[_torch.BEFORE_FUSION].before is users
+    assert is_right and report.clones == [] and users.seen
+
+
+def test_two_passes_of_the_user_are_kept_apart() -> None:
+    """One that does not say what it is may be another one the next time."""
+    assert FusionVeto().uuid() == FusionVeto().uuid()
+    assert FusionVeto(Users()).uuid() != FusionVeto(Users()).uuid()
+    assert FusionVeto(FusionVeto()).uuid() == FusionVeto(FusionVeto()).uuid()
