@@ -44,8 +44,13 @@ def _is_pointwise_of_torch(op: Any) -> bool:
 def is_passed_twice(model: Model, candidate: Candidate, place: Place) -> bool:
     """Return whether another operand is what a kernel writes, and the user passed one tensor twice."""
     storage = candidate.operand.storage
-    if not candidate.kind.by_kernel or place.storage is not storage or place.region not in candidate.writes:
+    if not _is_kernel(candidate) or place.storage is not storage or place.region not in candidate.writes:
         return False
-    while storage in model.made_by and model.made_by[storage].kind.by_kernel:
+    while storage in model.made_by and _is_kernel(model.made_by[storage]):
         storage = model.made_by[storage].operand.storage
     return model.target.is_one_tensor(model.graph, storage.is_input)
+
+
+def _is_kernel(candidate: Candidate) -> bool:
+    """Return whether a wrapper calls what writes a candidate: by functional operators tensors are made."""
+    return not is_operator(candidate.node.target) and not candidate.kind.looks_at_all

@@ -10,10 +10,15 @@ being functional costs no copy: one buffer is held either way, and in place the 
 once more, by one more kernel. For everything else in place is at least as good: the functional form holds
 both versions of a buffer, or copies it.
 
-``policy="memory"`` computes only what certainly holds no more: in (a) the operand has no other reader, in
-(b) the result has one, and together few enough bytes are read that Inductor does not put the value into
-memory after all. ``policy="speed"`` computes wherever the operand or the result need not be in memory,
-which is where Inductor itself does: a value may then be computed several times, or held twice.
+``policy="memory"`` computes only what certainly holds no more: in (a) nobody else reads the operand, but for
+what is computed of it to be stored, in (b) the result has one reader, and together few enough bytes are read
+that Inductor does not put the value into memory after all. Beside these it computes
+
+    x[0] = a; x[1] = b                          # (c) stores into a small buffer, one behind the other
+
+in one kernel: a few kilobytes are moved while another one is started. ``policy="speed"`` computes wherever
+the operand or the result need not be in memory, which is where Inductor itself does: a value may then be
+computed several times, or held twice.
 
 Operators over lists, as optimizers call them one behind the other, are computed in one kernel where nothing
 else looks at what is between them: ``p * a + b`` reads and writes each tensor once, in place twice.
@@ -30,6 +35,7 @@ from ...graph.alias import uses, viewed
 from ...ops import lists
 from ...ops.computed import is_factory, is_pointwise
 from ...ops.schema import traits_of
+from ..facts import price
 from ..facts.candidate import Candidate
 from ..facts.model import Model
 from ..facts.options import Options
@@ -45,9 +51,10 @@ def fused(model: Model, options: Options) -> frozenset[int]:
     if not (model.target.fuses or options.policy == "speed"):
         return frozenset()  # each node is run by itself
     rule = _Rule(model, options.policy == "speed")
-    scatters = (c for c in model.candidates if _is_computed_scatter(c))
+    scatters = [c for c in model.candidates if _is_computed_scatter(c)]
     computed = {c.index for c in scatters if rule.is_known_computed(c.node)}
-    return frozenset(computed | {c.index for c in _of_lists(model)})
+    joined = rule.joined([c for c in scatters if c.index not in computed])
+    return frozenset(computed | joined | {c.index for c in _of_lists(model)})
 
 
 def _is_computed_scatter(candidate: Candidate) -> bool:
@@ -100,11 +107,51 @@ class _Rule:
         readers = self._readers(root)
         if len(readers) > _MOST_NODES:
             return False
-        # Scatters into views of the operand, whose results are what this one writes, belong to it.
-        inner = {r for r in readers if r in self._scatters and r is not candidate.node}
-        mine = inner | {candidate.node}
-        outer = {r for r in mine if not self._readers(r) <= mine}
-        return readers <= mine and len(outer) == 1
+        # Scatters into views of the operand, whose results are what another one writes, belong to that.
+        ends = (candidate.node, *(r for r in readers if r in self._scatters))
+        return any(candidate.node in (self._leading_to(root, {end}) or ()) for end in ends)
+
+    def _leading_to(self, root: Node, stores: set[Node]) -> set[Node] | None:
+        """Return what is computed of a value on the way to scatters; ``None`` where others read it."""
+        pending, mine = [root], set(stores)
+        while pending:
+            for reader in self._readers(pending.pop()) - mine:
+                if len(mine) == _MOST_NODES or not (reader in self._scatters or is_pointwise(reader)):
+                    return None
+                mine.add(reader)
+                pending.append(reader)
+        return mine if all(self._readers(node) for node in mine - stores) else None
+
+    # -- (c) several stores ------------------------------------------------------------------------
+
+    def joined(self, candidates: list[Candidate]) -> set[int]:
+        """Return the scatters, of those that write one buffer one behind the other, that one kernel computes.
+
+        Only where the last of them is what ends in the buffer, or begins what does: else there is one copy
+        more to make than there are kernels less.
+        """
+        found: set[int] = set()
+        begun: set[Node] = set()
+        for last in reversed(candidates):
+            if last.index in found or not self._is_end(last, begun):
+                continue
+            mine, first, count = {last.node}, last, 1
+            while (before := self._scatters.get(self._base(first.operand_node))) is not None:
+                more = self._leading_to(before.node, mine)
+                if more is None or before.index in found:
+                    break
+                mine, first, count = more | {before.node}, before, count + 1
+            if count > 1 and self._few_reads(last.node):
+                if price.of_region(self._model, last.operand.region) <= (count - 1) * price.LAUNCH:
+                    found.update(c.index for node, c in self._scatters.items() if node in mine)
+                    begun.add(self._base(first.operand_node))
+        return found
+
+    def _is_end(self, candidate: Candidate, begun: set[Node]) -> bool:
+        root = self._model.trees[candidate.result]
+        if not root.is_input or candidate.node in begun:
+            return True
+        return any(write.source.storage is candidate.result for write in self._model.writes.get(root, ()))
 
     def _is_elementwise(self, node: Node) -> bool:
         """Return whether Inductor computes a node where it is used."""
