@@ -27,7 +27,13 @@ from ..ops.schema import is_operator, schema_of, traits_of
 from ..reinplacing.facts.options import Options, Ordering, Policy
 from ..reinplacing.run import parted_lists, reinplace_graph
 from ..report import Report
-from ._torch import call_kernel_of, custom_graph_pass, digest_of_files, inductor_reinplacing
+from ._torch import (
+    call_kernel_of,
+    custom_graph_pass,
+    digest_of_files,
+    inductor_reinplacing,
+    outputs_of_inputs,
+)
 from .defects import defended, switched_off
 from .mend import kept_copies
 from .mend.element_op import element_op
@@ -35,6 +41,7 @@ from .mend.input_offsets import rebase
 from .mend.kernel_groups import is_kernel
 from .mend.marked_written import mark
 from .mend.racing_lists import take_apart
+from .mend.returned_views import forget, return_inputs
 from .mend.stored_early import realize
 from .mend.wrapper_operands import copy_operands
 from .mend.wrapper_views import count_from_bases, move_with_bases
@@ -117,8 +124,10 @@ class ReinplacePass(CustomGraphPass):
         """Rewrite a graph, and mend what Inductor would make of it."""
         options = Options(self.policy, self.order, target=INDUCTOR)
         move_with_bases(graph)
+        asking = return_inputs(graph, outputs_of_inputs())
         _settle_lists(graph, options)
         report = reinplace_graph(graph, options)
+        forget(graph, asking)
         copy_operands(graph)
         clone_all(graph)
         call_kernels(graph)
@@ -135,11 +144,11 @@ class ReinplacePass(CustomGraphPass):
             callback(report, graph)
 
     def uuid(self) -> Any:
-        """Identify the pass by its source and by what was declared about operators.
+        """Identify the pass by its source and by what was declared about operators, and told of outputs.
 
         So Inductor's caches stay on and stay right.
         """
-        chosen = (self.name, self.policy, self.order)
+        chosen = (self.name, self.policy, self.order, *sorted(outputs_of_inputs().items()))
         return ("pytest-reinplace", *chosen, *_state())
 
 
