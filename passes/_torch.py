@@ -321,6 +321,14 @@ def unbacked_bindings(fake_mode: Any, value: Any) -> Any:
     return compute(shape_env, value)
 
 
+def data_symbols(sizes: Iterable[Any]) -> frozenset[Any]:
+    """Return the symbols in some sizes that are known only when a graph runs, not from its inputs' sizes."""
+    symbolic = [n for n in sizes if not isinstance(n, int)]
+    if not symbolic:
+        return frozenset()
+    return frozenset(private("torch.fx.experimental.symbolic_shapes", "free_unbacked_symbols")(symbolic))
+
+
 def is_fake(tensor: torch.Tensor) -> bool:
     """Return whether a tensor has no data."""
     return tensor.device.type == "meta" or fake_mode_of([tensor]) is not None

@@ -26,6 +26,21 @@ def shape_env_of(graph: Graph) -> Any:
     return getattr(fake_mode_of(graph), "shape_env", None)
 
 
+def makes_sizes(node: Node) -> bool:
+    """Return whether a node makes values of sizes that only its data tell.
+
+    Made again, or of other operands, it has other sizes, which nothing in the graph gives.
+    """
+    if node.meta.get("unbacked_bindings"):
+        return True
+    made = _sizes(node.meta.get("val"))
+    return bool(made) and not made <= _sizes([n.meta.get("val") for n in node.all_input_nodes])
+
+
+def _sizes(value: Any) -> frozenset[Any]:
+    return _torch.data_symbols(n for t in tensors(value) for n in t.size())
+
+
 def given(graph: Graph) -> Named:
     """Return the sizes that a graph is given, each with the placeholder."""
     named = Named()

@@ -38,6 +38,26 @@ def inductor_reinplacing(graph: Any) -> None:
         private("torch._inductor.fx_passes.reinplace", "reinplace_inplaceable_ops_core")(graph)
 
 
+def outputs_of_inputs() -> dict[int, int]:
+    """Return which outputs of the graph that is being compiled AOTAutograd makes anew from which inputs.
+
+    They are an input or views of one. Of a backward graph this says what its forward graph returns.
+
+    Returns:
+        By the position of the output, that of the input.
+    """
+    context = private("torch._guards", "TracingContext").try_get()
+    meta = getattr(context, "fw_metadata", None)
+    if meta is None or getattr(meta, "tokens", None):
+        return {}
+    infos = enumerate(meta.output_info, int(meta.num_mutated_inp_runtime_indices))
+    return {
+        i: int(info.base_idx)
+        for i, info in infos
+        if info.output_type.name in ("is_input", "alias_of_input") and info.base_idx is not None
+    }
+
+
 def inductor_step(name: str) -> Any:
     """Return one step of Inductor's reinplacing stage, a function over a graph, by its name.
 

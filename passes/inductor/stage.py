@@ -33,6 +33,7 @@ from .identity import state
 from .mend import epilogues, no_ops, single_lists
 from .mend.input_offsets import rebase
 from .mend.marked_written import mark
+from .mend.returned_views import forget, return_inputs
 from .mend.stored_early import realize
 from .mend.wrapper_operands import copy_operands
 from .mend.wrapper_views import count_from_bases, move_with_bases
@@ -105,8 +106,10 @@ class ReinplacePass(CustomGraphPass):
         """Rewrite a graph, and mend what Inductor would make of it."""
         options = Options(self.policy, self.order, target=INDUCTOR)
         move_with_bases(graph)
+        asking = return_inputs(graph, outputs_of_inputs())
         _settle_lists(graph, options)
         report = reinplace_graph(graph, options)
+        forget(graph, asking)
         copy_operands(graph)
         clone_all(graph)
         call_kernels(graph)
@@ -131,12 +134,12 @@ class ReinplacePass(CustomGraphPass):
             callback(report, graph)
 
     def uuid(self) -> Any:
-        """Identify the pass by its source and by what was declared about operators.
+        """Identify the pass by its source and by what was declared about operators, and told of outputs.
 
         So Inductor's caches stay on and stay right. Graphs of one text may differ in which of their outputs
         are made anew.
         """
-        chosen = (self.name, self.policy, self.order, *sorted(outputs_of_inputs()))
+        chosen = (self.name, self.policy, self.order, *sorted(outputs_of_inputs().items()))
         return ("pytest-reinplace", *chosen, *state())
 
 

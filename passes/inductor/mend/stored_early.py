@@ -195,10 +195,16 @@ def _is_elementwise(node: Node) -> bool:
 
 
 def _is_stored_output(node: Node) -> bool:
-    """Return whether Inductor stores a value at once because it is returned; single elements it may not."""
-    numel = node.meta["val"].numel()
+    """Return whether Inductor stores a value at once because it is returned.
+
+    Single elements it may not, and it does not ask for strides that only data tell.
+    """
+    val = node.meta["val"]
+    numel = val.numel()
     is_single = isinstance(numel, int) and numel <= 1
-    return not is_single and any(user.op == "output" for user in node.users)
+    if is_single or _torch.data_symbols((*val.size(), *val.stride())):
+        return False
+    return any(user.op == "output" for user in node.users)
 
 
 def _first_after(times: Sequence[int], time: int) -> float:

@@ -20,7 +20,7 @@ from torch.fx import Graph, Node
 from ... import _torch
 from ...graph.alias import begin_of, uses
 from ...graph.emit import Emitter
-from ...graph.sizes import fake_mode_of, given, is_named
+from ...graph.sizes import fake_mode_of, given, is_named, makes_sizes
 from ...ops.nested import LISTS
 from ...ops.schema import is_operator, schema_of
 from ...ops.views import is_absolute
@@ -38,7 +38,7 @@ def copy_operands(graph: Graph) -> int:
     for name in (_V1, _V2, _TRITON) if defended("clone-at-an-offset") else ():
         target = _torch.hop(name)
         for node in graph.find_nodes(op="call_function", target=target) if target is not None else ():
-            if not _is_named_by_offset(node):
+            if not (makes_sizes(node) or _is_named_by_offset(node)):
                 emitter = emitter or Emitter(graph, fake_mode_of(graph), lowered=True)
                 count += _COPIES[name](emitter, node)
     return count

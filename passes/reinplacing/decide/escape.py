@@ -71,9 +71,8 @@ class Escapes:
         return self._decision.model.geometry.axes(place.region).empty and not self._is_pinned(node, place)
 
     def _is_pinned(self, node: Node, place: Place) -> bool:
-        """Return whether another graph goes by where an output begins, and a copy would begin elsewhere."""
-        model = self._decision.model
-        return model.calls.inner and not model.layouts.may_copy(node, place.value)
+        """Return whether the caller may go by where an output begins, and a copy would begin elsewhere."""
+        return not self._decision.model.layouts.may_copy(node, place.value)
 
     def _size(self, leaves: dict[Node, Place]) -> int:
         return max(price.of_region(self._decision.model, place.region) for place in leaves.values())

@@ -9,6 +9,7 @@ from typing import Any
 from torch.fx import Node
 
 from ...graph.collective import is_collective, wait_time
+from ...graph.sizes import makes_sizes
 from ...ops import in_place_form
 from ...ops.schema import argument, arguments, schema_of, tensors
 from ...ops.true_strides import is_mistold
@@ -36,7 +37,7 @@ def visit(model: Model, node: Node) -> bool:
     if not model.target.runs_form(form):
         return False
     operands = node.args[0] if node.args else None
-    if not node.meta.get("unbacked_bindings") and _has_form_arguments(node, form):
+    if not makes_sizes(node) and _has_form_arguments(node, form):
         first, *rest = arguments(node)
         if isinstance(operands, Node) and model.place(operands) is not None:
             return _single(model, node, first, rest)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch.fx import Node
 
+from ... import _torch
 from ...errors import GraphError
 from ...memory.region import Region, Size
 from ...ops import views
@@ -152,6 +154,8 @@ def visit(model: Model, node: Node) -> bool:
     if place is None or not isinstance(source, Node) or not is_known(place):
         return False
     written = bytes_written(model, node, place)
+    if written is None and _is_told_by_data(node):
+        return False  # the view would have sizes of its own, which nothing in the graph gives
     if views.is_absolute(node) and written is not None:
         check_reach(model, node, written, place.region)
     result = model.fresh(node, node.meta["val"])
@@ -164,6 +168,12 @@ def visit(model: Model, node: Node) -> bool:
     writes = (place.region if written is None else written,)
     record.add(model, KIND, node, 0, (label,), operand, settled, writes, others, written)
     return True
+
+
+def _is_told_by_data(node: Node) -> bool:
+    """Return whether only data tell which part of an operand a scatter writes."""
+    values = [n.meta.get("val") for n in node.all_input_nodes]
+    return bool(_torch.data_symbols([v for v in values if isinstance(v, torch.SymInt)]))
 
 
 def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from torch.fx import Node
 
 from ...errors import GraphError
+from ...graph.sizes import makes_sizes
 from ...ops import wrapper, wrapper_check
 from ...ops.schema import is_operator, schema_of, target_name
 from ...ops.source import where
@@ -67,7 +68,7 @@ def settled(model: Model, operand: Node, result: Value) -> Settled:
 
 def is_set_aside(model: Model, node: Node) -> bool:
     """Return whether a wrapper is left alone: it binds data-dependent sizes, or it was set aside."""
-    return bool(node.meta.get("unbacked_bindings")) or node in model.premises.aside
+    return makes_sizes(node) or node in model.premises.aside
 
 
 def handed_back(op: Any, by_name: dict[str, Any]) -> dict[int, Any]:

@@ -19,6 +19,7 @@ from torch.fx.node import map_arg
 from ... import _torch
 from ...graph.collective import is_collective
 from ...graph.layouts import Layout
+from ...graph.sizes import makes_sizes
 from ...memory.region import Region, as_size
 from ...ops import views
 from ...ops.schema import argument, is_operator, schema_of, tensors
@@ -186,11 +187,8 @@ def _given(model: Model, user: Node, laid: dict[Node, Any]) -> dict[Node, Any]:
 
 
 def _run(model: Model, user: Node, laid: dict[Node, Any]) -> Any:
-    """Run a user on fake tensors, some of them laid out anew; ``_REFUSED`` where it does not run.
-
-    What makes sizes of data would make others of them, which nothing in the graph gives.
-    """
-    if model.fake_mode is None or user.meta.get("unbacked_bindings"):
+    """Run a user on fake tensors, some of them laid out anew; ``_REFUSED`` where it does not run."""
+    if model.fake_mode is None or makes_sizes(user):
         return _REFUSED
     args, kwargs = map_arg((user.args, user.kwargs), lambda n: laid.get(n, n.meta.get("val")))
     try:

@@ -1,0 +1,82 @@
+"""Outputs that AOTAutograd makes anew from an input: it asks the graph's own output how it is laid out.
+
+``x[k:].mul_(2); return x[k:]`` gives a graph that returns a slice of the product. The caller gets a view of
+``x`` itself, with the sizes, strides and *storage offset* of what the graph returned; its values are of no
+account. So the graph may return the same view of the input after it was written, which holds nothing and is
+cloned for nobody. An output that is no view of what is copied into an input must begin where the graph says,
+which is asked for as long as the graph is decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch.fx import Graph, Node
+from torch.fx.node import map_arg
+
+from ...graph.alias import chain
+from ...graph.emit import Emitter
+from ...graph.sizes import fake_mode_of, makes_sizes
+from ...memory.region import Region
+
+aten: Any = torch.ops.aten
+
+
+def return_inputs(graph: Graph, regenerated: Mapping[int, int]) -> list[Node]:
+    """Return views of inputs where AOTAutograd makes an output anew.
+
+    Args:
+        graph: the graph; in place.
+        regenerated: the positions of such outputs, each with that of its input.
+
+    Returns:
+        Nodes that ask where the others begin: for ``forget``, when the graph is decided.
+    """
+    given = graph.find_nodes(op="placeholder")
+    if not regenerated or any(str(n.target).startswith("tangents") for n in given):
+        return []  # a backward graph has other outputs
+    (output,) = graph.find_nodes(op="output")
+    leaves: Any = output.args[0]
+    emitter = Emitter(graph, fake_mode_of(graph))
+    asking, returned = [], list(leaves)
+    for i, number in regenerated.items():
+        leaf = leaves[i] if i < len(leaves) else None
+        if not isinstance(leaf, Node) or not isinstance(leaf.meta.get("val"), torch.Tensor):
+            continue
+        values = list(chain(leaf))
+        base = given[number] if number < len(given) else None
+        source = next((n for n in values if (written := _written(n, base)) is not None), None)
+        if source is not None and not any(map(makes_sizes, values)):
+            returned[i] = _views_of(emitter, output, written, source, values[: values.index(source)])
+        elif values[-1].op != "placeholder":
+            asking.append(emitter.call(output, aten.sym_storage_offset.default, (leaf,)))
+            asking[-1].meta["val"] = leaf.meta["val"].storage_offset()
+    output.args = (type(leaves)(returned),)
+    return asking
+
+
+def forget(graph: Graph, asking: list[Node]) -> None:
+    """Erase the nodes that asked where outputs begin."""
+    for node in asking:
+        graph.erase_node(node)
+
+
+def _written(source: Node, base: Node | None) -> Node | None:
+    """Return what copies a value into an input that is laid out like it, so that their views are alike."""
+    for user in source.users:
+        if user.target is aten.copy_.default and user.args == (base, source):
+            into, value = user.meta["val"], source.meta["val"]
+            if into.dtype == value.dtype and Region.of(into)[1:] == Region.of(value)[1:]:
+                return user
+    return None
+
+
+def _views_of(emitter: Emitter, before: Node, written: Node, source: Node, views: list[Node]) -> Node:
+    """Return the views of a source made of an input instead, after it was written."""
+    made = {source: written}
+    for view in reversed(views):
+        args, kwargs = map_arg((view.args, view.kwargs), lambda n: made.get(n, n))
+        made[view] = emitter.view(before, view.target, args, kwargs)
+    return made[views[0]] if views else written
