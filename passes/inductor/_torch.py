@@ -10,6 +10,7 @@ import torch
 
 from .._torch import dispatching, is_lowered, private
 
+_REGENERATED = ("is_input", "alias_of_input")
 _REINPLACE_STEPS = (
     *("canonicalize_view_scatter_ops", "reinplace_inplaceable_ops_core", "decompose_generalized_scatter"),
     *("_generalized_scatter", "_decompose_scatter_functional"),
@@ -36,26 +37,6 @@ def inductor_reinplacing(graph: Any) -> None:
     """Run the core of Inductor's own reinplacing on a graph."""
     with dispatching():
         private("torch._inductor.fx_passes.reinplace", "reinplace_inplaceable_ops_core")(graph)
-
-
-def outputs_of_inputs() -> dict[int, int]:
-    """Return which outputs of the graph that is being compiled AOTAutograd makes anew from which inputs.
-
-    They are an input or views of one. Of a backward graph this says what its forward graph returns.
-
-    Returns:
-        By the position of the output, that of the input.
-    """
-    context = private("torch._guards", "TracingContext").try_get()
-    meta = getattr(context, "fw_metadata", None)
-    if meta is None or getattr(meta, "tokens", None):
-        return {}
-    infos = enumerate(meta.output_info, int(meta.num_mutated_inp_runtime_indices))
-    return {
-        i: int(info.base_idx)
-        for i, info in infos
-        if info.output_type.name in ("is_input", "alias_of_input") and info.base_idx is not None
-    }
 
 
 def inductor_step(name: str) -> Any:
@@ -91,15 +72,33 @@ def digest_of_files(files: tuple[str, ...]) -> str:
     return str(digest.hex() if isinstance(digest, bytes) else digest)
 
 
-def outputs_of_inputs() -> frozenset[int]:
-    """Return which results of the program that is being compiled AOTAutograd makes anew from an input.
+def regenerated_outputs(graph: Any) -> dict[int, int]:
+    """Return which outputs of a graph AOTAutograd makes anew from an input, for what they are: views of it.
 
-    It takes the graph's output for its sizes, strides and offset alone.
+    It takes the output for its sizes, strides and offset alone. Nothing is said where tensor subclasses are
+    taken apart: there the parts and not the results are numbered.
+
+    Returns:
+        By the position of the output, that of the input.
     """
-    found = getattr(_fw_metadata(), "output_info", ())
-    return frozenset(
-        i for i, info in enumerate(found) if info.output_type.name in ("alias_of_input", "is_input")
-    )
+    (output,) = graph.find_nodes(op="output")
+    found = output.meta.get("desc") or ()
+    described = [*found, *(node.meta.get("desc") for node in graph.find_nodes(op="placeholder"))]
+    if any(type(d).__name__.startswith("Subclass") for d in described):
+        return {}
+    results = getattr(_fw_metadata(), "output_info", ())
+    outputs = ((i, d.idx) for i, d in enumerate(found) if type(d).__name__ == "PlainAOTOutput")
+    infos = ((i, results[n]) for i, n in outputs if n < len(results))
+    return {i: int(info.base_idx) for i, info in infos if info.output_type.name in _REGENERATED}
+
+
+def told_of_results() -> tuple[Any, ...]:
+    """Return what AOTAutograd knows of a program, decisions go by, and the text of its graph does not say."""
+    meta = _fw_metadata()
+    if meta is None:
+        return ()
+    results = ((info.output_type.name, info.base_idx, info.requires_grad) for info in meta.output_info)
+    return (*results, *((info.mutates_data, info.requires_grad) for info in meta.input_info))
 
 
 def is_without_backward(graph: Any) -> bool:
@@ -114,17 +113,3 @@ def is_without_backward(graph: Any) -> bool:
 def _fw_metadata() -> Any:
     context = private("torch._guards", "TracingContext").try_get()
     return getattr(context, "fw_metadata", None)
-
-
-def results_returned(graph: Any) -> list[int | None]:
-    """Return for each output of a graph which result of the program AOTAutograd says it is.
-
-    ``None`` for other outputs, and for all where tensor subclasses are taken apart: there the parts and not
-    the results are numbered.
-    """
-    (output,) = graph.find_nodes(op="output")
-    found = output.meta.get("desc") or ()
-    described = [*found, *(node.meta.get("desc") for node in graph.find_nodes(op="placeholder"))]
-    if any(type(d).__name__.startswith("Subclass") for d in described):
-        return [None] * len(found)
-    return [d.idx if type(d).__name__ == "PlainAOTOutput" else None for d in found]

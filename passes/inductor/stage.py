@@ -27,7 +27,13 @@ from ..ops.schema import is_operator, schema_of, traits_of
 from ..reinplacing.facts.options import Options, Ordering, Policy
 from ..reinplacing.run import parted_lists, reinplace_graph
 from ..report import Report
-from ._torch import call_kernel_of, custom_graph_pass, inductor_reinplacing, outputs_of_inputs
+from ._torch import (
+    call_kernel_of,
+    custom_graph_pass,
+    inductor_reinplacing,
+    regenerated_outputs,
+    told_of_results,
+)
 from .defects import defended
 from .identity import state
 from .mend import epilogues, no_ops, single_lists
@@ -106,7 +112,7 @@ class ReinplacePass(CustomGraphPass):
         """Rewrite a graph, and mend what Inductor would make of it."""
         options = Options(self.policy, self.order, target=INDUCTOR)
         move_with_bases(graph)
-        asking = return_inputs(graph, outputs_of_inputs())
+        asking = return_inputs(graph, regenerated_outputs(graph))
         _settle_lists(graph, options)
         report = reinplace_graph(graph, options)
         forget(graph, asking)
@@ -139,7 +145,7 @@ class ReinplacePass(CustomGraphPass):
         So Inductor's caches stay on and stay right. Graphs of one text may differ in which of their outputs
         are made anew.
         """
-        chosen = (self.name, self.policy, self.order, *sorted(outputs_of_inputs().items()))
+        chosen = (self.name, self.policy, self.order, *told_of_results())
         return ("pytest-reinplace", *chosen, *state())
 
 

@@ -12,7 +12,7 @@ from ..reinplacing.facts.candidate import Candidate
 from ..reinplacing.facts.decision import Decision
 from ..reinplacing.facts.refusal import Refusal
 from ..reinplacing.facts.target import Target
-from ._torch import is_without_backward, outputs_of_inputs, results_returned
+from ._torch import is_without_backward
 from .defects import defended
 from .lowering import is_stored_by_inductor
 from .refuse.writes import lost_by_exchange
@@ -32,18 +32,6 @@ class InductorTarget(Target):
     def sees_view(self, node: Node, of_input: bool) -> bool:
         """Return whether a view is lowered as one."""
         return is_lowered_view(node, of_input)
-
-    def made_anew(self, graph: Graph) -> frozenset[Node]:
-        """Return the outputs of which AOTAutograd uses the metadata alone: it makes views of inputs."""
-        (output,) = graph.find_nodes(op="output")
-        leaves: Any = output.args[0]
-        anew, numbers = outputs_of_inputs(), results_returned(graph)
-        if not anew or not numbers or len(numbers) != len(leaves):
-            return frozenset()
-        pairs = list(zip(leaves, numbers, strict=True))
-        return frozenset(leaf for leaf, n in pairs if n in anew).difference(
-            leaf for leaf, n in pairs if n not in anew
-        )
 
     def is_one_tensor(self, graph: Graph, of_input: bool) -> bool:
         """Return whether a value is one tensor of the user's: only for a backward equal ones are merged."""

@@ -28,7 +28,7 @@ class Escapes:
         self._leaves: dict[Storage, dict[Storage, dict[Node, Place]]] = {}
         copied = {s.operand for s in decision.snapshots if any(r.op == "output" for r in s.readers)}
         for node, place in decision.model.outputs:
-            if node not in returned and node not in copied and node not in decision.model.made_anew:
+            if node not in returned and node not in copied:
                 per_root = self._leaves.setdefault(decision.root(place.storage), {})
                 per_root.setdefault(place.storage, {})[node] = place
         self._cheapest: dict[Storage, Candidate] = {}

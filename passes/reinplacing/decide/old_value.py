@@ -71,8 +71,6 @@ def _operands(decision: Decision, at: Node, read: Read) -> list[Node]:
     ]
     if any(model.order[n] >= model.order[at] for n in found):
         return []  # a view that is made later
-    if read.node.op == "output" and not model.made_anew.isdisjoint(found):
-        return []  # its caller goes by where it begins
     if is_absolute(read.node) and not _located(read.node).isdisjoint(found):
         return []  # it names bytes by offsets, and a copy begins elsewhere
     is_call = higher_order.call_of(read.node) is not None

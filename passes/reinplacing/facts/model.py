@@ -63,7 +63,6 @@ class Model:
         self.unsupported: list[tuple[Node, tuple[tuple[str, str], ...], int]] = []
         self.idle: list[Node] = []
         self.outputs: list[tuple[Node, Place]] = []
-        self.made_anew: frozenset[Node] = self.target.made_anew(graph)
         self.relaid: dict[Node, Any] = {}
         self.tried: dict[Node, list[Any]] = {}  # all layouts looked at, the one in ``relaid`` the last
         self.premises: Premises = premises.leaving(self.calls.known.staying(graph))

@@ -42,10 +42,6 @@ class Target:
         """Return whether a view is a view to it, of an input or of what is computed."""
         return True
 
-    def made_anew(self, graph: Graph) -> frozenset[Node]:
-        """Return the outputs that the caller makes anew from an input, by sizes, strides and offset alone."""
-        return frozenset()
-
     def is_one_tensor(self, graph: Graph, of_input: bool) -> bool:
         """Return whether what a kernel is given to read and to write is one tensor of the user's.
 

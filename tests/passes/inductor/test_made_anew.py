@@ -14,10 +14,11 @@ from torch.fx import GraphModule
 
 from pytest_reinplace.passes import Reason, inductor_options
 from pytest_reinplace.passes.fuzz.builder import GraphBuilder
+from pytest_reinplace.passes.inductor._torch import regenerated_outputs
+from pytest_reinplace.passes.inductor.mend.returned_views import return_inputs
 from pytest_reinplace.passes.inductor.stage import ReinplacePass, observe
 from pytest_reinplace.passes.inductor.target import INDUCTOR
 from pytest_reinplace.passes.reinplacing.facts.options import Options
-from pytest_reinplace.passes.reinplacing.facts.target import NODE_BY_NODE
 from pytest_reinplace.passes.reinplacing.run import analyze_graph
 
 from ..trace import arange, ops
@@ -54,14 +55,21 @@ def returned(*descriptions: Any, twice: bool = False) -> GraphModule:
     return gm
 
 
-def reasons(gm: GraphModule, kinds: Sequence[str] | None, target: Any = INDUCTOR) -> set[Reason | None]:
+def result(kind: str) -> Any:
+    """A result of the program, as AOTAutograd tells of it."""
+    return types.SimpleNamespace(
+        output_type=types.SimpleNamespace(name=kind), base_idx=0, requires_grad=False
+    )
+
+
+def reasons(gm: GraphModule, kinds: Sequence[str] | None) -> set[Reason | None]:
     """Return why something is cloned, where the results of the program are of these kinds."""
     context = TracingContext(None)
     if kinds is not None:
-        results = [types.SimpleNamespace(output_type=types.SimpleNamespace(name=kind)) for kind in kinds]
-        context.fw_metadata = types.SimpleNamespace(output_info=results)  # type: ignore[assignment]
+        context.fw_metadata = types.SimpleNamespace(output_info=list(map(result, kinds)))  # type: ignore[assignment]
     with tracing(context):
-        report = analyze_graph(gm.graph, Options(target=target))
+        return_inputs(gm.graph, regenerated_outputs(gm.graph))
+        report = analyze_graph(gm.graph, Options(target=INDUCTOR))
     return {o.reason for o in report.outcomes if not o.reinplaced}
 
 
@@ -91,10 +99,6 @@ def test_a_graph_that_says_nothing_of_its_outputs_shares_nothing() -> None:
     assert reasons(returned(), ["alias_of_input"]) == {Reason.ESCAPES}
 
 
-def test_a_graph_that_is_run_by_itself_shares_nothing() -> None:
-    assert reasons(returned(PlainAOTOutput(0)), ["alias_of_input"], NODE_BY_NODE) == {Reason.ESCAPES}
-
-
 def test_one_value_that_is_returned_both_ways_is_kept_apart() -> None:
     both = PlainAOTOutput(0), PlainAOTOutput(1)
     assert reasons(returned(*both, twice=True), ["alias_of_input", "is_input"]) == set()
@@ -105,8 +109,8 @@ def test_a_cache_knows_them_apart() -> None:
     context = TracingContext(None)
     with tracing(context):
         before = ReinplacePass().uuid()
-        info = types.SimpleNamespace(output_type=types.SimpleNamespace(name="is_input"))
-        context.fw_metadata = types.SimpleNamespace(output_info=[info])  # type: ignore[assignment]
+        told = types.SimpleNamespace(output_info=[result("is_input")], input_info=[])
+        context.fw_metadata = told  # type: ignore[assignment]
         assert ReinplacePass().uuid() != before
 
 
