@@ -1,9 +1,9 @@
 """The pass inside Inductor, by its public hooks, and what it takes to be right there.
 
-Three hooks are used. Before the joint-graph stage ``ProtectPass`` hides copies that Inductor's no-op
+Four hooks are used. Before the joint-graph stage ``ProtectPass`` hides copies that Inductor's no-op
 removal would drop although they keep two tensors apart. After the post-grad patterns
 ``ReinplacePass`` rewrites the graph, with Inductor's own reinplacing switched off. When the scheduler
-fuses, ``FusionVeto`` refuses what would race.
+fuses, ``FusionVeto`` refuses what would race, and ``ScheduleCheck`` looks at the outcome.
 """
 
 from __future__ import annotations
@@ -31,8 +31,10 @@ from .mend.input_offsets import rebase
 from .mend.marked_written import mark
 from .mend.stored_early import realize
 from .mend.wrapper_operands import copy_operands
-from .schedule._torch import BEFORE_FUSION
-from .schedule.veto import fusion_veto, warn, why_unwatched
+from .schedule import _torch as schedule
+from .schedule import check
+from .schedule.hook import behind, warn
+from .schedule.veto import FusionVeto, why_unwatched
 from .target import INDUCTOR
 
 log: logging.Logger = logging.getLogger(__name__)
@@ -107,10 +109,13 @@ class ReinplacePass(CustomGraphPass):
     def __call__(self, graph: Graph) -> None:
         """Rewrite a graph, as Inductor calls it, and tell the observers.
 
-        Where nobody would refuse the fusions that a write in place makes wrong, none is written.
+        Where nobody would refuse the fusions that a write in place makes wrong, none is written, nor where
+        the schedule that came of it was wrong.
         """
-        if why := why_unwatched():
+        why = why_unwatched()
+        if why:
             warn(f"reinplacing skipped, every wrapper clones: fusions are not checked, {why}")
+        if why or check.is_functional():
             kept_copies.reveal(graph)
             clone_all(graph)
             report = Report()
@@ -173,6 +178,7 @@ class ProtectPass(CustomGraphPass):
 
     def __call__(self, graph: Graph) -> None:
         """Mend and protect a graph, as Inductor calls it."""
+        check.begin()
         wrapper_slices.mend(graph)
         kept_copies.protect(graph)
 
@@ -237,5 +243,6 @@ def inductor_options(*, policy: Policy = "memory", order: Ordering = "free") -> 
         "joint_custom_pre_pass": ProtectPass(),
         "post_grad_custom_post_pass": ReinplacePass(policy=policy, order=order),
         "disabled_passes": ",".join(_SWITCHED_OFF),
-        BEFORE_FUSION: fusion_veto(),
+        schedule.BEFORE_FUSION: behind(FusionVeto, schedule.hook(schedule.BEFORE_FUSION)),
+        schedule.AFTER_FUSION: behind(check.ScheduleCheck, schedule.hook(schedule.AFTER_FUSION)),
     }
