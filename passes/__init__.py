@@ -9,6 +9,7 @@ if __name__ != "pytest_reinplace.passes":
     )
 
 from .errors import DeclarationError, GraphError, ReinplaceError, RewriteError, SeamError
+from .inductor.schedule.check import ScheduleCheck
 from .inductor.schedule.veto import FusionVeto
 from .inductor.stage import ProtectPass, ReinplacePass, inductor_options, observe
 from .inductor.target import INDUCTOR
@@ -36,6 +37,7 @@ __all__ = [
     "ReinplacePass",
     "Report",
     "RewriteError",
+    "ScheduleCheck",
     "SeamError",
     "Target",
     "analyze",

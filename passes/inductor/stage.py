@@ -1,9 +1,9 @@
 """The pass inside Inductor, by its public hooks, and what it takes to be right there.
 
-Three hooks are used. Before the joint-graph stage ``ProtectPass`` hides copies that Inductor's no-op
+Four hooks are used. Before the joint-graph stage ``ProtectPass`` hides copies that Inductor's no-op
 removal would drop although they keep two tensors apart. After the post-grad patterns
 ``ReinplacePass`` rewrites the graph, with Inductor's own reinplacing switched off. When the scheduler
-fuses, ``FusionVeto`` refuses what would race.
+fuses, ``FusionVeto`` refuses what would race, and ``ScheduleCheck`` looks at the outcome.
 """
 
 from __future__ import annotations
@@ -43,8 +43,10 @@ from .mend.returned_views import forget, return_inputs
 from .mend.stored_early import realize
 from .mend.wrapper_operands import copy_operands
 from .mend.wrapper_views import count_from_bases, move_with_bases
-from .schedule._torch import BEFORE_FUSION
-from .schedule.veto import fusion_veto, warn, why_unwatched
+from .schedule import _torch as schedule
+from .schedule import check
+from .schedule.hook import behind, warn
+from .schedule.veto import FusionVeto, why_unwatched
 from .target import INDUCTOR
 
 log: logging.Logger = logging.getLogger(__name__)
@@ -128,10 +130,13 @@ class ReinplacePass(CustomGraphPass):
     def __call__(self, graph: Graph) -> None:
         """Rewrite a graph, as Inductor calls it, and tell the observers.
 
-        Where nobody would refuse the fusions that a write in place makes wrong, none is written.
+        Where nobody would refuse the fusions that a write in place makes wrong, none is written, nor where
+        the schedule that came of it was wrong.
         """
-        if why := why_unwatched():
+        why = why_unwatched()
+        if why:
             warn(f"reinplacing skipped, every wrapper clones: fusions are not checked, {why}")
+        if why or check.is_functional():
             clone_all(graph)
             report = Report()
         else:
@@ -205,6 +210,7 @@ class ProtectPass(CustomGraphPass):
 
     def __call__(self, graph: Graph) -> None:
         """Mend and protect a graph, as Inductor calls it."""
+        check.begin()
         journal = Journal(graph)
         try:
             with _torch.untouched(shape_env_of(graph)):
@@ -279,5 +285,6 @@ def inductor_options(*, policy: Policy = "memory", order: Ordering = "free") -> 
         "joint_custom_post_pass": ProtectPass(),
         "post_grad_custom_post_pass": ReinplacePass(policy=policy, order=order),
         "disabled_passes": ",".join((*_SWITCHED_OFF, *(("remove_noop_ops",) if no_ops.is_ours() else ()))),
-        BEFORE_FUSION: fusion_veto(),
+        schedule.BEFORE_FUSION: behind(FusionVeto, schedule.hook(schedule.BEFORE_FUSION)),
+        schedule.AFTER_FUSION: behind(check.ScheduleCheck, schedule.hook(schedule.AFTER_FUSION)),
     }

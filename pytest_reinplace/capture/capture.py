@@ -208,8 +208,11 @@ class Capture:
             if self._verifier is None or not self._active:
                 with self._frame(frame), self.progress.compiling():
                     return inner(gm, *args, **kwargs)
+            from ..passes.verify import watching_schedules
+
             watched = self._verifier.compiled(frame.graph_id(gm), gm, patches, kwargs)
             with (
+                watching_schedules(watched.misordered),
                 self._frame(dataclasses.replace(frame, watched=watched)),
                 _torch.after_post_grad(watched.note),
                 self.progress.compiling(),

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .pass_under_test import PassUnderTest
 
 _POST, _JOINT, _OFF = "post_grad_custom_post_pass", "joint_custom_pre_pass", "disabled_passes"
-_FUSION = "_pre_fusion_custom_pass"
+_AROUND_FUSION = ("_pre_fusion_custom_pass", "_post_fusion_custom_pass")
 # From torch 2.15 on it writes in place before the stage in whose place a pass gets a functional graph.
 CHUNKING: str = "slice_scatter_chunking"
 
@@ -21,14 +21,14 @@ def options(under_test: PassUnderTest, given: Mapping[str, Any]) -> dict[str, An
 
     A post-grad pass of the user's keeps its place: the pass under test then runs in the place of
     Inductor's reinplacing, which comes later. A joint-graph pass of the user's runs before ours, and so
-    does one before fusion.
+    do those before and after fusion.
     """
     patches = {**given, "force_disable_caches": True}
     if under_test.is_stock:
         return patches
     if not under_test.is_exact:
         return {**patches, _OFF: _with_disabled(CHUNKING, given)}
-    from ..passes import FusionVeto, inductor_options
+    from ..passes import inductor_options
 
     ours = inductor_options()
     if _in_force(_POST, given) is None:
@@ -36,8 +36,9 @@ def options(under_test: PassUnderTest, given: Mapping[str, Any]) -> dict[str, An
     theirs = _in_force(_JOINT, given)
     patches[_JOINT] = ours[_JOINT] if theirs is None else _chain(theirs, ours[_JOINT])
     patches[_OFF] = _with_disabled(ours[_OFF], given)
-    theirs = _in_force(_FUSION, given)
-    patches[_FUSION] = theirs if isinstance(theirs, FusionVeto) else FusionVeto(theirs)
+    for name in _AROUND_FUSION:
+        theirs, kind = _in_force(name, given), type(ours[name])
+        patches[name] = theirs if isinstance(theirs, kind) else kind(theirs)
     return patches
 
 

@@ -49,6 +49,11 @@ class Watched:
         if self._after is None:
             self._guarded("copying the graph", lambda: self._set_after(gm))
 
+    def misordered(self, what: str) -> None:
+        """Note that what Inductor scheduled is not the graph, whatever the graph computes."""
+        text, why = f"Inductor's schedule is wrong: {what}", "the graph itself is right"
+        self._verified = Verified(self.graph_id, "different", text, no_program=why)
+
     def wrapped(self, compiled: Any) -> Any:
         """Return a compiled graph whose first call is checked."""
         call = getattr(compiled, "current_callable", None)

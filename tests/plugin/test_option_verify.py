@@ -317,6 +317,18 @@ def test_a_defect_of_ours_breaks_no_program(monkeypatch: pytest.MonkeyPatch) -> 
     assert graph.verified.text == "checking it failed, which is a defect of pytest-reinplace: KeyError: 'x'"
 
 
+def test_a_wrong_schedule_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the graph computes, and although it is compiled once more."""
+    monkeypatch.setattr(
+        "pytest_reinplace.passes.inductor.schedule.check.problem", lambda nodes: "add reads x late"
+    )
+    with Capture("exact", "inductor", verified=True) as capture:
+        assert torch.compile(lambda x: x + 1)(torch.ones(2)).tolist() == [2, 2]
+    found = [graph.verified for graph in capture.checked_graphs]
+    assert found and all(one is not None and one.is_different for one in found)
+    assert {one.text for one in found if one} == {"Inductor's schedule is wrong: add reads x late"}
+
+
 # -- nothing else is changed ---------------------------------------------------------------------------------
 
 

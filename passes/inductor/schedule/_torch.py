@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 import sympy
@@ -10,7 +12,7 @@ import sympy
 from ..._torch import inductor_setting, private
 from ...errors import SeamError
 
-BEFORE_FUSION = "_pre_fusion_custom_pass"
+BEFORE_FUSION, AFTER_FUSION = "_pre_fusion_custom_pass", "_post_fusion_custom_pass"
 _SCHEDULER = "torch._inductor.scheduler"
 _DEPENDENCIES = "torch._inductor.dependencies"
 _NAMES = {"Scheduler": ("can_fuse",), "BaseSchedulerNode": ("get_nodes", "is_foreach")}
@@ -24,9 +26,9 @@ def scheduler_pass() -> Any:
 
 def missing() -> str:
     """Return what this torch lacks of what is used here, ``""`` where it lacks nothing."""
-    if not hasattr(private("torch._inductor", "config"), BEFORE_FUSION):
-        return f"torch._inductor.config.{BEFORE_FUSION}"
     try:
+        for name in (BEFORE_FUSION, AFTER_FUSION):
+            private("torch._inductor.config", name)
         for name in ("MemoryDep", "StarDep", "WeakDep"):
             private(_DEPENDENCIES, name)
         found = {name: private(_SCHEDULER, name) for name in _NAMES}
@@ -36,9 +38,25 @@ def missing() -> str:
     return next(lacking, "")
 
 
-def before_fusion() -> Any:
-    """Return the pass that runs before fusion, as Inductor is configured now."""
-    return inductor_setting(BEFORE_FUSION)
+def hook(name: str) -> Any:
+    """Return the pass that runs before or after fusion, as Inductor is configured now."""
+    return inductor_setting(name)
+
+
+def compiling_with(around: Callable[[Any, Callable[[Any], Any]], Any]) -> bool:
+    """Compile each graph by ``around(gm, compile_one)`` from now on; returns whether this torch can."""
+    module = importlib.import_module("torch._inductor.compile_fx")
+    compile_one = getattr(module, "fx_codegen_and_compile", None)
+    if compile_one is None or getattr(compile_one, "is_around", False):
+        return compile_one is not None
+
+    @functools.wraps(compile_one)
+    def compiled(gm: Any, *args: Any, **kwargs: Any) -> Any:
+        return around(gm, lambda gm: compile_one(gm, *args, **kwargs))
+
+    compiled.is_around = True  # type: ignore[attr-defined]
+    module.fx_codegen_and_compile = compiled  # type: ignore[attr-defined]
+    return True
 
 
 def is_compiling() -> bool:
@@ -49,6 +67,22 @@ def is_compiling() -> bool:
 def shape_env() -> Any:
     """Return the ``ShapeEnv`` of the graph that is being scheduled."""
     return private("torch._inductor.virtualized", "V").graph.sizevars.shape_env
+
+
+def lowered() -> Any:
+    """Return the FX graph that is being scheduled."""
+    return private("torch._inductor.virtualized", "V").graph.module.graph
+
+
+def origins(part: Any) -> Any:
+    """Return the FX nodes that a scheduled operation computes."""
+    return part.node.origins
+
+
+def origin(buffer: Any) -> Any:
+    """Return the FX node whose value a scheduled buffer is; ``None`` where it is none's."""
+    made_by = buffer.node.get_defining_op()
+    return getattr(made_by, "origin_node", None)
 
 
 def is_order_only(dep: Any) -> bool:

@@ -69,6 +69,28 @@ class Races:
                     return str(buffer)
         return None
 
+    def within(self, node: Any) -> str | None:
+        """Return a buffer that the operations of one kernel, or one of them with itself, race for."""
+        for buffer, accesses in self._accesses(node).items():
+            if not any(a.is_write for a in accesses):
+                continue
+            for a, b in itertools.combinations(accesses, 2):
+                if a.element == b.element:
+                    is_race = self._clash(a, b)
+                else:
+                    is_race = (a.is_write or b.is_write) and not self._apart(a.dep, b.dep)
+                if is_race:
+                    return buffer
+        return None
+
+    def buffer(self, name: str) -> str:
+        """Return the buffer that a name stands for, as of some write."""
+        return str(self._written.get(name, name))
+
+    def meet(self, a: Any, b: Any) -> bool:
+        """Return whether two dependencies on one buffer may touch an element both."""
+        return not self._apart(a, b)
+
     def _accesses(self, node: Any) -> dict[str, list[Access]]:
         """Return what an operation, or each of several, reads and writes of each buffer."""
         found: dict[str, list[Access]] = defaultdict(list)

@@ -10,8 +10,8 @@ import torch
 from torch._inductor import config
 from torch._inductor.utils import fresh_inductor_cache
 
-from pytest_reinplace.passes import FusionVeto, Reason, Report, inductor_options, observe
-from pytest_reinplace.passes.inductor.schedule import _torch, veto
+from pytest_reinplace.passes import FusionVeto, Reason, Report, ScheduleCheck, inductor_options, observe
+from pytest_reinplace.passes.inductor.schedule import _torch, hook
 from pytest_reinplace.passes.inductor.schedule.races import Races
 from pytest_reinplace.passes.inductor.target import INDUCTOR
 from pytest_reinplace.passes.reinplacing.facts.options import Options
@@ -26,7 +26,7 @@ Tensor = torch.Tensor
 @pytest.fixture(autouse=True)
 def afresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """Warnings that are given once are given to each test."""
-    veto.warn.cache_clear()
+    hook.warn.cache_clear()
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -120,3 +120,4 @@ def test_two_passes_of_the_user_are_kept_apart() -> None:
     assert FusionVeto().uuid() == FusionVeto().uuid()
     assert FusionVeto(Users()).uuid() != FusionVeto(Users()).uuid()
     assert FusionVeto(FusionVeto()).uuid() == FusionVeto(FusionVeto()).uuid()
+    assert FusionVeto().uuid() != ScheduleCheck().uuid()

@@ -1,0 +1,95 @@
+"""Reads that are scheduled before a write although the graph has them after it, or the other way round.
+
+The operations of a schedule are compared with the FX graph that was lowered: each operation knows the nodes
+that are computed in it. Where buffers cannot be told of nodes nothing is said.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from torch.fx import Graph, Node
+
+from ...graph.alias import bases, is_view, written
+from ...ops.source import where
+from . import _torch
+from .races import Races
+
+
+class LateRead(NamedTuple):
+    """A read of a buffer on the wrong side of a write.
+
+    Args:
+        buffer: what is read.
+        reader: the node that reads it.
+        writer: the node that writes it.
+        is_late: whether the write comes first, and in the graph last.
+    """
+
+    buffer: str
+    reader: Node
+    writer: Node
+    is_late: bool
+
+    def __str__(self) -> str:
+        """Name buffer, nodes and lines."""
+        when = "after" if self.is_late else "before"
+        place = where(self.reader)
+        at = f" at {place}" if place else ""
+        return f"{self.reader} reads {self.buffer} {when} {self.writer} writes it{at}"
+
+
+class _Write(NamedTuple):
+    position: int
+    node: Node
+    dep: Any
+
+
+def late_reads(graph: Graph, nodes: list[Any], races: Races) -> Iterator[LateRead]:
+    """Yield the reads of written buffers that are scheduled on the wrong side of a write.
+
+    Args:
+        graph: what was lowered.
+        nodes: the schedule, in order.
+        races: knows the buffers of the schedule.
+    """
+    order = {node: i for i, node in enumerate(graph.nodes)}
+    roots = bases(graph)
+    homes = _homes(graph, roots, nodes)
+    parts = [part for node in nodes for part in node.get_nodes()]
+    writes: dict[str, list[_Write]] = defaultdict(list)
+    for position, part in enumerate(parts):
+        for dep in part.read_writes.writes:
+            buffer = races.buffer(dep.name)
+            made_of = _made_of(part, order) if buffer != dep.name else ()
+            writers = [n for n in made_of if any(homes.get(roots[w]) == buffer for w in written(n))]
+            if writers:
+                writes[buffer].append(_Write(position, max(writers, key=order.__getitem__), dep))
+    for position, part in enumerate(parts) if writes else ():
+        for reader in _made_of(part, order):
+            for buffer in {homes.get(roots[n]) for n in reader.all_input_nodes} & writes.keys():
+                for write in writes[buffer]:
+                    is_late = write.position < position
+                    if write.position == position or is_late is (order[write.node] < order[reader]):
+                        continue
+                    reads = (d for d in part.read_writes.reads if not _torch.is_order_only(d))
+                    if any(races.meet(d, write.dep) for d in reads if races.buffer(d.name) == buffer):
+                        yield LateRead(buffer, reader, write.node, is_late)
+
+
+def _homes(graph: Graph, roots: dict[Node, Node], nodes: list[Any]) -> dict[Node, str]:
+    """Return in which buffer each value lies, where that can be told."""
+    found = {node: str(node.target) for node in graph.find_nodes(op="placeholder")}
+    for node in nodes:
+        for buffer in node.get_outputs():
+            made_by = _torch.origin(buffer)
+            if made_by in roots and not buffer.get_mutations():
+                found.setdefault(roots[made_by], buffer.get_name())
+    return found
+
+
+def _made_of(part: Any, order: dict[Node, int]) -> Iterator[Node]:
+    """Yield the nodes that an operation computes."""
+    yield from (n for n in _torch.origins(part) if n in order and n.op == "call_function" and not is_view(n))

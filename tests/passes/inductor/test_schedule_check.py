@@ -1,0 +1,111 @@
+"""Schedules that are wrong: found, named, and made anew from the functional graph."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch._inductor.utils import fresh_inductor_cache
+
+from pytest_reinplace.passes import Report, inductor_options, observe
+from pytest_reinplace.passes.inductor.defects import undefended
+from pytest_reinplace.passes.inductor.schedule import check
+from pytest_reinplace.passes.verify import watching_schedules
+
+from ..trace import arange, ops
+
+Tensor = torch.Tensor
+
+
+def stored_late(x: Tensor, w: Tensor, z: Tensor) -> Tensor:
+    y = x + 1
+    ops.scale(x, w)
+    z.copy_(y)
+    return z * 1
+
+
+def listed(x: Tensor, y: Tensor, z: Tensor) -> Tensor:
+    torch._foreach_add_([x, y], [y * 3, x * 3])
+    return z + 1
+
+
+def in_order(x: Tensor, w: Tensor, z: Tensor) -> Tensor:
+    ops.scale(x, w)
+    y = x + 1
+    ops.scale(x, y)
+    z.copy_(x)
+    return y
+
+
+def compiled(program: Callable[..., Any]) -> tuple[bool, list[str], list[Report]]:
+    """Return whether a compiled program is right, what was found wrong, and what was decided."""
+    expected, given = ([arange(96) + i for i in range(3)] for _ in range(2))
+    result, found, reports = program(*expected), [], []
+    torch.compiler.reset()
+    with (
+        fresh_inductor_cache(),
+        watching_schedules(found.append),
+        observe(lambda report, _: reports.append(report)),
+    ):
+        actual = torch.compile(program, fullgraph=True, options=inductor_options())(*given)
+    torch.compiler.reset()
+    return torch.equal(result, actual) and all(map(torch.equal, expected, given)), found, reports
+
+
+@pytest.mark.parametrize(
+    ("program", "reader", "off"),
+    [(stored_late, "add", "spoiled-by-a-kernel"), (listed, "_foreach_add_", "spoiled-by-a-list")],
+)
+def test_a_read_that_comes_too_late_is_named_and_compiled_once_more(
+    program: Callable[..., Any], reader: str, off: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with undefended(off), caplog.at_level(logging.WARNING):
+        is_right, found, reports = compiled(program)
+    assert is_right
+    assert len(found) == 1 and found[0].startswith(reader) and "test_schedule_check.py:" in found[0]
+    assert found[0] in caplog.text
+    assert [bool(report.outcomes) for report in reports] == [True, False]
+
+
+@pytest.mark.parametrize("program", [stored_late, listed, in_order])
+def test_with_all_defences_nothing_is_found(program: Callable[..., Any]) -> None:
+    is_right, found, reports = compiled(program)
+    assert is_right and found == [] and len(reports) == 1 and reports[0].clones == []
+
+
+def test_a_race_in_a_kernel_is_found() -> None:
+    with undefended("racing-fusion"):
+        is_right, found, _ = compiled(shifted)
+    assert is_right
+    assert ["race for" in text for text in found] in ([True], [])  # torch 2.15 makes none
+
+
+def shifted(x: Tensor, w: Tensor, z: Tensor) -> Tensor:
+    x[80:82] = 7
+    y = x[0:40] + w[:40]
+    x[1:41] = w[:40] * 3
+    return y + z[:40]
+
+
+def test_what_stays_wrong_is_only_warned_of(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check, "problem", lambda nodes: "never right")
+    is_right, found, reports = compiled(in_order)
+    assert is_right and found == ["never right"] * 2 and len(reports) == 2
+    assert "nothing can be done: never right" in caplog.text
+
+
+def test_a_check_that_fails_fails_nothing(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(nodes: Any) -> str:
+        raise RuntimeError("no such name")
+
+    monkeypatch.setattr(check, "problem", fails)
+    is_right, found, reports = compiled(in_order)
+    assert is_right and found == [] and len(reports) == 1
+    assert "no such name" in caplog.text
