@@ -60,9 +60,7 @@ _ROWS = (
         seen=("2.11", "2.13"),
         right=("2.15",),
     ),
-    Defect(
-        "merged-outputs", f"Two outputs share storage: {_FROM_NOOPS}.", "mend.no_ops.remove", seen=_ALL
-    ),
+    Defect("merged-outputs", f"Two outputs share storage: {_FROM_NOOPS}.", "mend.no_ops.remove", seen=_ALL),
     Defect(
         "recomputed-from-written",
         "The backward computes again from an input what the forward computed before it wrote that input.",
