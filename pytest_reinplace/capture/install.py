@@ -10,7 +10,8 @@ from ..base import _torch
 if TYPE_CHECKING:
     from .pass_under_test import PassUnderTest
 
-_POST, _JOINT, _OFF = "post_grad_custom_post_pass", "joint_custom_pre_pass", "disabled_passes"
+_POST, _OFF = "post_grad_custom_post_pass", "disabled_passes"
+_JOINT = ("joint_custom_pre_pass", "joint_custom_post_pass")
 _AROUND_FUSION = ("_pre_fusion_custom_pass", "_post_fusion_custom_pass")
 # From torch 2.15 on it writes in place before the stage in whose place a pass gets a functional graph.
 CHUNKING: str = "slice_scatter_chunking"
@@ -33,8 +34,9 @@ def options(under_test: PassUnderTest, given: Mapping[str, Any]) -> dict[str, An
     ours = inductor_options()
     if _in_force(_POST, given) is None:
         patches[_POST] = ours[_POST]
-    theirs = _in_force(_JOINT, given)
-    patches[_JOINT] = ours[_JOINT] if theirs is None else _chain(theirs, ours[_JOINT])
+    for hook in _JOINT:
+        theirs = _in_force(hook, given)
+        patches[hook] = ours[hook] if theirs is None else _chain(theirs, ours[hook])
     patches[_OFF] = _with_disabled(ours[_OFF], given)
     for name in _AROUND_FUSION:
         theirs, kind = _in_force(name, given), type(ours[name])

@@ -3,13 +3,13 @@
 A view that is its operand goes, and so does a copy, unless it keeps two values apart:
 
 * two outputs, or an output and an input, would begin to share storage;
-* what is copied is written while the copy is still wanted: by an epilogue, or by what may be put in place and
-  would have to copy more.
+* what is copied is written while the copy is still wanted: by an epilogue, or by what may be put in place
+  and would have to copy more.
 
-What stays is an ordinary ``aten.clone``, which patterns know and the partitioner may compute again: nothing is
-hidden from them, and nothing that could be dropped stands in their way. Who shares storage with whom is asked
-anew after each removal. Arithmetic with constants that changes nothing (``x + zeros``) Inductor folds away after
-us: where that would bring two values together, a clone is put behind it.
+What stays is an ordinary ``aten.clone``, which patterns know and the partitioner may compute again: nothing
+is hidden from them, and nothing that could be dropped stands in their way. Who shares storage with whom is
+asked anew after each removal. Arithmetic with constants that changes nothing (``x + zeros``) Inductor folds
+away after us: where that would bring two values together, a clone is put behind it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ import torch
 from torch.fx import Graph, Node
 
 from ... import _torch
-from ...graph.alias import bases, is_view, written
+from ...graph.alias import bases, is_view, uses, viewed, written
 from ...graph.emit import Emitter, is_dense
+from ...graph.sizes import fake_mode_of
 from ...memory.geometry import Geometry
 from ...memory.region import Region
 from ...ops.identities import handed_on
@@ -45,23 +46,20 @@ def is_ours() -> bool:
 def remove(graph: Graph) -> None:
     """Drop views and copies that change nothing and keep nothing apart; what stays is an ``aten.clone``."""
     sharing = _Sharing(graph)
-    emitter = Emitter(
-        graph, _torch.fake_mode_of(n.meta.get("val") for n in graph.find_nodes(op="placeholder"))
-    )
+    emitter = Emitter(graph, fake_mode_of(graph))
     geometry = Geometry(getattr(emitter.fake_mode, "shape_env", None))
     for node in list(graph.nodes):
         source = handed_on(node)
         operand = source or folded(node)
         if operand is None or not _is_alike(geometry, node, operand, is_laid_out=source is not None):
             continue
-        goes = sharing.is_inside(node, operand) if is_view(node) else sharing.unite(node, operand)
+        goes = is_view(node) or sharing.unite(node, operand)
         if source is None:
             if not goes:
                 _copy_behind(emitter, node)
         elif goes:
-            node.replace_all_uses_with(source)
-            graph.erase_node(node)
-        elif not is_view(node) and is_dense(source.meta["val"]):
+            _replace(emitter, node, source)
+        elif is_dense(source.meta["val"]):
             node.target, node.args, node.kwargs = aten.clone.default, (source,), {}
 
 
@@ -103,6 +101,18 @@ def _is_alike(geometry: Geometry, node: Node, operand: Node, *, is_laid_out: boo
         pairs += zip(a.strides, b.strides, strict=True)
         pairs += [(a.offset, b.offset)] if is_view(node) else []
     return all(geometry.equal(one, other) for one, other in pairs)
+
+
+def _replace(emitter: Emitter, node: Node, source: Node) -> None:
+    """Put what a node equals in its place.
+
+    Views of a copy say now whose storage they share: by that the partitioner tells which values are outputs.
+    """
+    views = [] if is_view(node) else [user for user, name in uses(node) if viewed(user) is name]
+    node.replace_all_uses_with(source)
+    for view in views:
+        view.meta["val"] = emitter.value(view)
+    node.graph.erase_node(node)
 
 
 def _copy_behind(emitter: Emitter, node: Node) -> None:
@@ -168,15 +178,10 @@ class _Sharing:
         for node in graph.nodes:
             self._add(node)
 
-    def is_inside(self, view: Node, operand: Node) -> bool:
-        """Return whether nobody outside sees both a view and its operand, who might tell two tensors of one."""
-        seen = operand.op == "placeholder" or _is_output(operand)
-        return not (_is_output(view) and seen)
-
     def unite(self, copy: Node, operand: Node) -> bool:
         """Let a copy share the storage of its operand, if it may; returns whether it does."""
         new, old = self._storage(copy), self._storage(operand)
-        if old.is_seen_with(new) or old.is_spoiled_for(new, self._times.of(copy)):
+        if old.is_seen_with(new) or old.is_spoiled_for(new, self._times.order[copy]):
             return False
         old.take(new)
         self._known[self._base[copy]] = old
@@ -199,10 +204,6 @@ class _Sharing:
             storage.is_returned |= node.op == "output"
             if value not in stored:
                 storage.read = math.inf if node.op == "output" else max(storage.read, at)
-
-
-def _is_output(node: Node) -> bool:
-    return any(user.op == "output" for user in node.users)
 
 
 def _may_write(node: Node) -> Iterable[Node]:

@@ -16,7 +16,7 @@ N = 96
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Program:
-    """What is compiled.
+    """What is compiled, forward, and backward where an input asks for a gradient.
 
     Args:
         function: in terms of its inputs, which it may write.
@@ -69,6 +69,13 @@ def copied_then_written(x: Tensor, y: Tensor) -> None:
     part = x.split(4)[0]
     y.copy_(part)
     x.add_(1)
+
+
+def read_then_written(x: Tensor, state: Tensor) -> Tensor:
+    result = x * state.sin()
+    with torch.no_grad():
+        state.add_(1)
+    return result
 
 
 def two_written(x: Tensor, y: Tensor) -> Tensor:
@@ -166,6 +173,9 @@ PROGRAMS: dict[str, Program] = {
     "offset-after-a-store": Program(stored_then_scaled, lambda: (inside(24),)),
     "late-epilogue": Program(copied_then_written, lambda: (arange(8, 4), arange(4, 4))),
     "merged-outputs": Program(two_clones, lambda: (arange(4, 4),)),
+    "recomputed-from-written": Program(
+        read_then_written, lambda: (arange(4, 4).requires_grad_(), arange(4, 4))
+    ),
     "unmarked-wrapper": Program(two_written, rows, _V1, undecided=True),
     "clone-at-an-offset": Program(
         behind_a_dtype_view, lambda: (arange(4, 4), torch.full((2, 8), 3, dtype=torch.int16)), undecided=True

@@ -44,8 +44,11 @@ def shared(tensors: list[Tensor]) -> list[list[bool]]:
 
 
 def tensors_of(inputs: tuple[Tensor, ...], results: Any) -> list[Tensor]:
-    found = results if isinstance(results, tuple) else (results,)
-    return [*inputs, *(t for t in found if isinstance(t, Tensor))]
+    found = [t for t in (results if isinstance(results, tuple) else (results,)) if isinstance(t, Tensor)]
+    for result in found:
+        if result.requires_grad:
+            result.sum().backward()
+    return [*inputs, *found, *(t.grad for t in inputs if t.grad is not None)]
 
 
 @contextlib.contextmanager
