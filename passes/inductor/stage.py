@@ -37,7 +37,7 @@ from ._torch import (
 from .defects import defended, switched_off
 from .mend import kept_copies
 from .mend.element_op import element_op
-from .mend.input_offsets import rebase
+from .mend.input_offsets import count_in_copies, rebase
 from .mend.kernel_groups import is_kernel
 from .mend.marked_written import mark
 from .mend.racing_lists import take_apart
@@ -135,6 +135,7 @@ class ReinplacePass(CustomGraphPass):
         mark(graph)
         delay_buffers(graph)
         rebase(graph)
+        count_in_copies(graph)
         return report
 
     def __call__(self, graph: Graph) -> None:
