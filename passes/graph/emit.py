@@ -76,6 +76,8 @@ class Emitter:
 
     def _run(self, node: Node) -> Any:
         args, kwargs = map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
+        if node.target is aten.as_strided.default and not kwargs:
+            return _torch.run_by_hints(self.fake_mode, node.target, args)
         return _torch.run_fake(self.fake_mode, node.target, args, kwargs)
 
     def _quick(self, node: Node) -> torch.Tensor | None:

@@ -132,6 +132,12 @@ _ROWS = (
         right=("2.13", "2.15"),
     ),
     Defect(
+        "offset-in-a-copy",
+        "What is put into a copy of an input by an offset is put where the input's storage has that offset.",
+        "mend.input_offsets.count_in_copies",
+        seen=("2.13",),
+    ),
+    Defect(
         "refused-kernel",
         "An in-place operator that has a decomposition is not compiled.",
         "stage.call_kernels",

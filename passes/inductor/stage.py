@@ -37,7 +37,7 @@ from ._torch import (
 from .defects import defended
 from .identity import state
 from .mend import epilogues, no_ops, single_lists
-from .mend.input_offsets import rebase
+from .mend.input_offsets import count_in_copies, rebase
 from .mend.marked_written import mark
 from .mend.returned_views import forget, return_inputs
 from .mend.stored_early import realize
@@ -125,6 +125,7 @@ class ReinplacePass(CustomGraphPass):
         mark(graph)
         delay_buffers(graph)
         rebase(graph)
+        count_in_copies(graph)
         return report
 
     def __call__(self, graph: Graph) -> None:

@@ -49,6 +49,22 @@ def rebase(graph: Graph) -> int:
     return count
 
 
+def count_in_copies(graph: Graph) -> int:
+    """Count offsets of ``as_strided_scatter`` in the copy that Inductor makes; returns how many are others."""
+    count, named = 0, given(graph)
+    scatters = graph.find_nodes(op="call_function", target=aten.as_strided_scatter.default)
+    for node in scatters if defended("offset-in-a-copy") else ():
+        begin, offset = begin_of(node.args[0]), argument(node, "storage_offset")
+        if begin == 0 or offset is None:
+            continue
+        relative = written_out(node, sympy.expand(number(offset) - begin), named)
+        if relative is not None:
+            node.args = (*(argument(node, n) for n in ("self", "src", "size", "stride")), relative)
+            node.kwargs = {}
+            count += 1
+    return count
+
+
 @functools.cache
 def counts_from_inputs() -> bool:
     """Return whether Inductor counts an offset from where an input begins."""

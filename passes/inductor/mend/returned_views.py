@@ -16,8 +16,9 @@ import torch
 from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 
-from ...graph.alias import chain
+from ...graph.alias import chain, is_view
 from ...graph.emit import Emitter
+from ...graph.journal import erase
 from ...graph.sizes import fake_mode_of, makes_sizes
 from ...memory.region import Region
 
@@ -54,6 +55,8 @@ def return_inputs(graph: Graph, regenerated: Mapping[int, int]) -> list[Node]:
             asking.append(emitter.call(output, aten.sym_storage_offset.default, (leaf,)))
             asking[-1].meta["val"] = leaf.meta["val"].storage_offset()
     output.args = (type(leaves)(returned),)
+    unused = dict.fromkeys(n for n, new in zip(leaves, returned, strict=True) if n is not new and is_view(n))
+    erase(graph, [n for n in unused if not n.users])
     return asking
 
 

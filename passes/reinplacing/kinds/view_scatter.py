@@ -9,7 +9,8 @@ from torch.fx import Node
 
 from ... import _torch
 from ...errors import GraphError
-from ...memory.region import Region, Size
+from ...graph.alias import begin_of
+from ...memory.region import Region, Size, as_size
 from ...ops import views
 from ...ops.schema import argument, schema_of
 from ...ops.views import is_expanded
@@ -196,10 +197,10 @@ def _write_view(rewriter: Rewriter, node: Node, candidate: Candidate, operand: N
     source, args = argument(node, "src"), list(node.args[2:])
     kwargs = {k: v for k, v in node.kwargs.items() if k != "src"}
     if views.is_absolute(node):
-        accepted = rewriter.decision.accepted(candidate)
-        place = candidate.operand if accepted else rewriter.model.place(node)
-        moved = rewriter.shift_of(place)
-        if moved:
+        moved = rewriter.shift_of(candidate.operand)
+        if not rewriter.decision.accepted(candidate):  # into a copy, from where the operand begins
+            moved = begin_of(operand) - as_size(candidate.operand.value.storage_offset())
+        if moved != 0:
             args = [argument(node, name) for name in ("size", "stride", "storage_offset")]
             args, kwargs = [*args[:2], rewriter.emitter.shifted_offset(node, args[0], args[2], moved)], {}
     view = rewriter.emitter.view(node, schema_of(node.target).writes_through, (operand, *args), kwargs)
