@@ -207,7 +207,7 @@ class _Rule:
     # -- (b) what uses the result --------------------------------------------------------------------
 
     def _is_dissolved(self, node: Node, depth: int = 0) -> bool:
-        """Return whether a result need not be in memory: elementwise operators use it, here only one."""
+        """Return whether a result need not be in memory: it is used elementwise, here by only one node."""
         readers = self._readers(node)
         if not readers or depth > _MOST_READS or (len(readers) > 1 and not self._speed):
             return False
@@ -215,9 +215,17 @@ class _Rule:
             if reader in self._scatters:
                 if not self._is_dissolved(reader, depth + 1):
                     return False
-            elif not is_pointwise(reader):
+            elif not (is_pointwise(reader) or self._is_moved(node, reader)):
                 return False
         return True
+
+    def _is_moved(self, node: Node, reader: Node) -> bool:
+        """Return whether a value is copied into an input whose memory it could not be in."""
+        place = self._model.place(node)
+        root = None if place is None else self._model.trees[place.storage]
+        return any(
+            w.node is reader for s, found in self._model.writes.items() if s is not root for w in found
+        )
 
     # -- both ----------------------------------------------------------------------------------------
 

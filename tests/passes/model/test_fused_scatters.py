@@ -213,6 +213,19 @@ def test_stores_into_a_small_input_are_one_kernel(written: Written, expected: li
     assert found == [is_small and e for e in expected]
 
 
+@pytest.mark.parametrize("is_own", [True, False])
+def test_what_is_copied_into_another_input_is_computed_there(is_own: bool) -> None:
+    """Where it could be in the memory of the input nothing is copied."""
+    b = GraphBuilder()
+    x, w = b.placeholder(arange(65536, 4)), b.placeholder(arange(65536, 4))
+    (made,) = b.v1(ops.scale.default, x=x if is_own else b.call(aten.cumsum.default, w, 0), by=w)[-1:]
+    written = b.call(aten.slice_scatter.default, made, b.call(aten.slice.Tensor, w, 0, 0, 2), 0, 0, 2)
+    b.call(aten.copy_.default, x, written)
+    b.finished([])
+    report = analyze_graph(b.graph, Options(target=Fusing()))
+    assert [o.fused for o in report.outcomes if o.op == "aten::slice_scatter"] == [not is_own]
+
+
 def test_stores_that_are_run_one_by_one_are_in_place() -> None:
     b = GraphBuilder()
     x, w = b.placeholder(arange(4, 4)), b.placeholder(arange(2, 4))
