@@ -27,6 +27,7 @@ from ._torch import call_kernel_of, custom_graph_pass, inductor_reinplacing, out
 from .defects import defended
 from .identity import state
 from .mend import kept_copies, single_lists, wrapper_slices
+from .mend.handed_back import hand_back
 from .mend.input_offsets import rebase
 from .mend.marked_written import mark
 from .mend.stored_early import realize
@@ -101,6 +102,7 @@ class ReinplacePass(CustomGraphPass):
         realize(graph)
         mark(graph)
         delay_buffers(graph)
+        hand_back(graph, INDUCTOR.made_anew(graph))
         rebase(graph)
         return report
 
