@@ -27,6 +27,7 @@ else looks at what is between them: ``p * a + b`` reads and writes each tensor o
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch.fx import Node
@@ -34,7 +35,7 @@ from torch.fx import Node
 from ...graph.alias import uses, viewed
 from ...ops import lists
 from ...ops.computed import is_factory, is_pointwise
-from ...ops.schema import traits_of
+from ...ops.schema import argument, traits_of
 from ..facts import price
 from ..facts.candidate import Candidate
 from ..facts.model import Model
@@ -135,17 +136,52 @@ class _Rule:
         for last in reversed(candidates):
             if last.index in found or not self._is_end(last, begun):
                 continue
-            mine, first, count = {last.node}, last, 1
-            while (before := self._scatters.get(self._base(first.operand_node))) is not None:
-                more = self._leading_to(before.node, mine)
-                if more is None or before.index in found:
+            mine, stores, copies = {last.node}, [last], 1
+            while len(stores) < _MOST_NODES:
+                before = self._scatters.get(self._base(stores[-1].operand_node))
+                more = None if before is None else self._leading_to(before.node, mine)
+                if before is None or more is None or before.index in found:
                     break
-                mine, first, count = more | {before.node}, before, count + 1
-            if count > 1 and self._few_reads(last.node):
-                if price.of_region(self._model, last.operand.region) <= (count - 1) * price.LAUNCH:
-                    found.update(c.index for node, c in self._scatters.items() if node in mine)
-                    begun.add(self._base(first.operand_node))
+                copies += self._is_read_elsewhere(before.node, stores[-1])
+                mine = more | {before.node}
+                stores.append(before)
+            base = self._base(stores[-1].operand_node)
+            kernels = sum(not self._is_stored_anyway(c, mine) for c in stores)
+            moved = copies * price.of_region(self._model, last.operand.region)
+            is_less = kernels > 1 and moved <= max(1, kernels - copies) * price.LAUNCH
+            if is_less and self._few_reads(last.node) and not self._is_written(base):
+                for inner in sorted(self._readers(base), key=self._model.order.__getitem__, reverse=True):
+                    if inner in self._scatters and self._readers(inner) <= mine:
+                        mine.add(inner)
+                found.update(c.index for node, c in self._scatters.items() if node in mine)
+                begun.add(base)
         return found
+
+    def _is_written(self, base: Node) -> bool:
+        """Return whether something else writes an input before: Inductor fuses little with a second write."""
+        place = self._model.place(base)
+        maker = self._model.made_by.get(place.storage) if place is not None else None
+        return (
+            maker is not None
+            and maker.node not in self._scatters
+            and self._model.trees[maker.result].is_input
+        )
+
+    def _is_read_elsewhere(self, node: Node, store: Candidate) -> bool:
+        """Return whether more is computed of a value, for a store, than of each element what it becomes."""
+        for user, read in uses(node):
+            place = self._model.place(read)
+            if user not in self._scatters and viewed(user) is not read and not _takes_only_shape(user, read):
+                if place is None or place.region not in store.writes:
+                    return True
+        return False
+
+    def _is_stored_anyway(self, candidate: Candidate, mine: set[Node]) -> bool:
+        """Return whether what is stored is computed for others as well, whose kernel may store it."""
+        source: Any = candidate.node
+        while source in self._scatters or traits_of(source.target).is_copy:
+            source = self._base(argument(source, "src") or source.args[0])
+        return self._is_elementwise(source) and self._leading_to(source, mine) is None
 
     def _is_end(self, candidate: Candidate, begun: set[Node]) -> bool:
         root = self._model.trees[candidate.result]
@@ -171,7 +207,7 @@ class _Rule:
     # -- (b) what uses the result --------------------------------------------------------------------
 
     def _is_dissolved(self, node: Node, depth: int = 0) -> bool:
-        """Return whether a result need not be in memory: elementwise operators use it, here only one."""
+        """Return whether a result need not be in memory: it is used elementwise, here by only one node."""
         readers = self._readers(node)
         if not readers or depth > _MOST_READS or (len(readers) > 1 and not self._speed):
             return False
@@ -179,9 +215,17 @@ class _Rule:
             if reader in self._scatters:
                 if not self._is_dissolved(reader, depth + 1):
                     return False
-            elif not is_pointwise(reader):
+            elif not (is_pointwise(reader) or self._is_moved(node, reader)):
                 return False
         return True
+
+    def _is_moved(self, node: Node, reader: Node) -> bool:
+        """Return whether a value is copied into an input whose memory it could not be in."""
+        place = self._model.place(node)
+        root = None if place is None else self._model.trees[place.storage]
+        return any(
+            w.node is reader for s, found in self._model.writes.items() if s is not root for w in found
+        )
 
     # -- both ----------------------------------------------------------------------------------------
 

@@ -137,3 +137,21 @@ def test_a_compiled_program_returns_views_of_what_it_was_given() -> None:
         assert bool((x[2:] == -1).all()) and bool((found[2].t() == x).all()) and found[3] is x
     torch.compiler.reset()
     assert cloned == []
+
+
+def test_a_compiled_program_holds_what_it_was_given_once() -> None:
+    def program(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        x.div_(y).add_(1)
+        y.copy_(x.t() * 2)
+        return x[1:], y.t()[:2], x
+
+    given, expected = ([arange(6, 4)[1:5], arange(4, 4) + 1] for _ in range(2))
+    want = program(*expected)
+    torch.compiler.reset()
+    with fresh_inductor_cache():
+        found = torch.compile(program, fullgraph=True, options=inductor_options())(*given)
+    torch.compiler.reset()
+    for one, other in zip((*want, *expected), (*found, *given), strict=True):
+        torch.testing.assert_close(other, one)
+    found[0].zero_()
+    assert not given[0][1:].any() and found[2] is given[0]

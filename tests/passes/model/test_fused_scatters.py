@@ -154,6 +154,27 @@ def twice_before_a_kernel(b: GraphBuilder, x: Node, w: Node) -> Node:
     return b.v1(ops.scale.default, x=twice(b, x, w), by=w)[-1]
 
 
+def twice_and_used(b: GraphBuilder, x: Node, w: Node) -> Node:
+    """What is stored is computed for others as well: their kernels store it."""
+    made = [b.call(aten.add.Tensor, w, i) for i in (1, 2)]
+    one = b.call(aten.slice_scatter.default, x, made[0], 0, 0, 2)
+    two = b.call(aten.slice_scatter.default, one, made[1], 0, 2, 4)
+    products = [b.call(aten.mm.default, m, b.placeholder(arange(4, 4))) for m in made]
+    for product in products:
+        b.call(aten.copy_.default, w, b.call(aten.mul.Tensor, product, 2))
+    return two
+
+
+def parts(b: GraphBuilder, x: Node, w: Node) -> Node:
+    """``x[0:2, 0:2] = w[:, 0:2]; x[2:4, 0:2] = w[:, 0:2]``: a part of a part is computed with the rest."""
+    value = b.call(aten.slice.Tensor, w, 1, 0, 2)
+    for i in (0, 2):
+        rows = b.call(aten.slice.Tensor, x, 0, i, i + 2)
+        inner = b.call(aten.slice_scatter.default, rows, value, 1, 0, 2)
+        x = b.call(aten.slice_scatter.default, x, inner, 0, i, i + 2)
+    return x
+
+
 def twice_after_a_kernel(b: GraphBuilder, x: Node, w: Node) -> Node:
     return twice(b, b.v1(ops.scale.default, x=x, by=w)[-1], w)
 
@@ -170,8 +191,10 @@ def four_times(b: GraphBuilder, x: Node, w: Node) -> Node:
     ("written", "expected"),
     [
         (twice, [True, True]),
-        (twice_after_a_kernel, [True, True]),
+        (twice_after_a_kernel, [False, False]),
         (four_times, [True] * 4),
+        (parts, [True] * 4),
+        (twice_and_used, [False, False]),
         (once, [False]),
         (twice_with_a_reader, [False, False]),
         (twice_before_a_kernel, [False, False]),
@@ -188,6 +211,19 @@ def test_stores_into_a_small_input_are_one_kernel(written: Written, expected: li
     is_small = rows == 4
     found = [o.fused for o in report.outcomes if o.op == "aten::slice_scatter"]
     assert found == [is_small and e for e in expected]
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+def test_what_is_copied_into_another_input_is_computed_there(is_own: bool) -> None:
+    """Where it could be in the memory of the input nothing is copied."""
+    b = GraphBuilder()
+    x, w = b.placeholder(arange(65536, 4)), b.placeholder(arange(65536, 4))
+    (made,) = b.v1(ops.scale.default, x=x if is_own else b.call(aten.cumsum.default, w, 0), by=w)[-1:]
+    written = b.call(aten.slice_scatter.default, made, b.call(aten.slice.Tensor, w, 0, 0, 2), 0, 0, 2)
+    b.call(aten.copy_.default, x, written)
+    b.finished([])
+    report = analyze_graph(b.graph, Options(target=Fusing()))
+    assert [o.fused for o in report.outcomes if o.op == "aten::slice_scatter"] == [not is_own]
 
 
 def test_stores_that_are_run_one_by_one_are_in_place() -> None:
