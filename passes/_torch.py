@@ -260,12 +260,16 @@ def unsafe_index_put_() -> Any:
 
 
 def run_fake(fake_mode: Any, target: Any, args: Any, kwargs: Any) -> Any:
-    """Run an operator on fake values; raises where only a guard on their sizes would say what it makes."""
+    """Run an operator on fake values without leaving fresh symbols behind."""
     if fake_mode is None:
         with torch.no_grad():
             return target(*args, **kwargs)
-    with fake_mode, dispatching(), untouched(fake_mode.shape_env), torch.no_grad():
+    with fake_mode, dispatching(), _no_fresh_symbols(fake_mode.shape_env), torch.no_grad():
         return target(*args, **kwargs)
+
+
+def _no_fresh_symbols(shape_env: Any) -> Any:
+    return shape_env.ignore_fresh_unbacked_symbols() if shape_env else contextlib.nullcontext()
 
 
 @contextlib.contextmanager
@@ -274,7 +278,7 @@ def untouched(shape_env: Any) -> Iterator[None]:
     if shape_env is None:
         yield
         return
-    with shape_env.ignore_fresh_unbacked_symbols(), _without_guards(shape_env):
+    with _no_fresh_symbols(shape_env), _without_guards(shape_env):
         yield
 
 

@@ -101,6 +101,11 @@ def told_of_results() -> tuple[Any, ...]:
     return (*results, *((info.mutates_data, info.requires_grad) for info in meta.input_info))
 
 
+def is_traced() -> bool:
+    """Return whether AOTAutograd has traced the program that is being compiled: a graph alone says less."""
+    return _fw_metadata() is not None
+
+
 def is_without_backward(graph: Any) -> bool:
     """Return whether a graph is a whole program that AOTAutograd traced for no backward, and nobody froze."""
     meta, (output,) = _fw_metadata(), graph.find_nodes(op="output")

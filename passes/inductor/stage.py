@@ -22,7 +22,6 @@ from torch.fx import Graph
 from .. import _torch
 from ..errors import ReinplaceError
 from ..graph.journal import Journal
-from ..graph.sizes import shape_env_of
 from ..ops.schema import is_operator, schema_of, traits_of
 from ..reinplacing.facts.options import Options, Ordering, Policy
 from ..reinplacing.run import parted_lists, reinplace_graph
@@ -103,8 +102,7 @@ class ReinplacePass(CustomGraphPass):
                 inductor_reinplacing(graph)
                 clone_all(graph)
                 return Report()
-            with _torch.untouched(shape_env_of(graph)):
-                return self._rewritten(graph)
+            return self._rewritten(graph)
         except Exception as error:  # noqa: BLE001  (a compile never fails because of us)
             _skip(journal, "reinplacing skipped, every wrapper clones", error)
         clone_all(graph)
@@ -214,13 +212,12 @@ class ProtectPass(CustomGraphPass):
         check.begin()
         journal = Journal(graph)
         try:
-            with _torch.untouched(shape_env_of(graph)):
-                count_from_bases(graph)
-                if no_ops.is_ours():
-                    epilogues.order(graph)
-                    no_ops.remove(graph)
-                if defended("recomputed-from-written"):
-                    epilogues.save_readers(graph)
+            count_from_bases(graph)
+            if no_ops.is_ours():
+                epilogues.order(graph)
+                no_ops.remove(graph)
+            if defended("recomputed-from-written"):
+                epilogues.save_readers(graph)
         except Exception as error:  # noqa: BLE001  (a compile never fails because of us)
             _skip(journal, "copies are not protected", error)
 

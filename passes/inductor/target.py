@@ -12,7 +12,7 @@ from ..reinplacing.facts.candidate import Candidate
 from ..reinplacing.facts.decision import Decision
 from ..reinplacing.facts.refusal import Refusal
 from ..reinplacing.facts.target import Target
-from ._torch import is_without_backward
+from ._torch import is_traced, is_without_backward
 from .defects import defended
 from .lowering import is_stored_by_inductor
 from .refuse.writes import lost_by_exchange
@@ -35,7 +35,7 @@ class InductorTarget(Target):
 
     def is_one_tensor(self, graph: Graph, of_input: bool) -> bool:
         """Return whether a value is one tensor of the user's: only for a backward equal ones are merged."""
-        return of_input or is_without_backward(graph)
+        return is_traced() and (of_input or is_without_backward(graph))
 
     def runs_form(self, form: Any) -> bool:
         """Return whether an in-place form is lowered to what the functional one computes."""

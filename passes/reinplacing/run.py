@@ -101,11 +101,11 @@ def parted_lists(graph: Graph, options: Options = DEFAULT) -> list[Node]:
     """
 
     def work() -> list[Node]:
-        decision = plan.alone(graph, options).decision
+        with _torch.untouched(shape_env_of(graph)):
+            decision = plan.alone(graph, options).decision
         return [node for node, found in decision.model.candidates_of.items() if _is_parted(decision, found)]
 
-    with _torch.untouched(shape_env_of(graph)):
-        return with_true_values(graph, work, lowered=options.target.makes_as_told, keep=False)
+    return with_true_values(graph, work, lowered=options.target.makes_as_told, keep=False)
 
 
 def _is_parted(decision: Decision, candidates: Sequence[Candidate]) -> bool:
@@ -117,17 +117,21 @@ def _is_parted(decision: Decision, candidates: Sequence[Candidate]) -> bool:
 
 
 def _planned(graph: Graph, options: Options, planner: Planner, *, carry_out: bool) -> Report:
-    """Plan a graph on its true values, and carry the plan out if wanted; returns what is in it."""
+    """Plan a graph on its true values, and carry the plan out if wanted; returns what is in it.
+
+    What is not known of sizes is not asked for while it is planned. What is written then may ask for it, as
+    torch does when it runs the same operators.
+    """
 
     def work() -> Report:
-        planned = planner(graph, options)
+        with _torch.untouched(shape_env_of(graph)):
+            planned = planner(graph, options)
         report = planned.report()
         if carry_out:
             planned.carry_out()
         return report
 
-    with _torch.untouched(shape_env_of(graph)):
-        return with_true_values(graph, work, lowered=options.target.makes_as_told, keep=carry_out)
+    return with_true_values(graph, work, lowered=options.target.makes_as_told, keep=carry_out)
 
 
 def _graph_of(gm: object) -> Graph:
