@@ -116,6 +116,7 @@ _ROWS = (
         "spoiled-by-a-list",
         "An element of a list is computed after another one has been stored where it is computed from.",
         "mend.stored_early.realize",
+        seen=_ALL,
     ),
     Defect(
         "unseen-write",

@@ -74,8 +74,8 @@ def late_reads(graph: Graph, nodes: list[Any], races: Races) -> Iterator[LateRea
                     is_late = write.position < position
                     if write.position == position or is_late is (order[write.node] < order[reader]):
                         continue
-                    reads = (d for d in part.read_writes.reads if not _torch.is_order_only(d))
-                    if any(races.meet(d, write.dep) for d in reads if races.buffer(d.name) == buffer):
+                    reads = (a.dep for a in races.accesses(part)[buffer] if not a.is_write)
+                    if any(races.meet(dep, write.dep) for dep in reads):
                         yield LateRead(buffer, reader, write.node, is_late)
 
 

@@ -55,7 +55,7 @@ class Races:
         lists = one.is_foreach() + two.is_foreach()
         if not lists and not any(w.name in self._written for n in (one, two) for w in n.read_writes.writes):
             return None
-        mine, others = self._accesses(one), self._accesses(two)
+        mine, others = self.accesses(one), self.accesses(two)
         met = set[int | None]()
         for buffer in mine.keys() & others.keys():
             for a, b in itertools.product(mine[buffer], others[buffer]):
@@ -71,7 +71,7 @@ class Races:
 
     def within(self, node: Any) -> str | None:
         """Return a buffer that the operations of one kernel, or one of them with itself, race for."""
-        for buffer, accesses in self._accesses(node).items():
+        for buffer, accesses in self.accesses(node).items():
             if not any(a.is_write for a in accesses):
                 continue
             for a, b in itertools.combinations(accesses, 2):
@@ -91,7 +91,7 @@ class Races:
         """Return whether two dependencies on one buffer may touch an element both."""
         return not self._apart(a, b)
 
-    def _accesses(self, node: Any) -> dict[str, list[Access]]:
+    def accesses(self, node: Any) -> dict[str, list[Access]]:
         """Return what an operation, or each of several, reads and writes of each buffer."""
         found: dict[str, list[Access]] = defaultdict(list)
         for element, part in _parts(node):
