@@ -175,7 +175,7 @@ def call_kernels(graph: Graph) -> None:
 class ProtectPass(CustomGraphPass):
     """Drops what changes nothing, but no copy that matters (``joint_custom_pre_pass``).
 
-    It runs once more behind the joint-graph patterns (``joint_custom_post_pass``), for what they leave behind.
+    It runs once more behind the joint-graph patterns (``joint_custom_post_pass``), for what they leave.
     """
 
     name: str = "protect"
