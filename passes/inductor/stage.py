@@ -1,9 +1,10 @@
 """The pass inside Inductor, by its public hooks, and what it takes to be right there.
 
-Four hooks are used. Before the joint-graph stage ``ProtectPass`` hides copies that Inductor's no-op
-removal would drop although they keep two tensors apart. After the post-grad patterns
-``ReinplacePass`` rewrites the graph, with Inductor's own reinplacing switched off. When the scheduler
-fuses, ``FusionVeto`` refuses what would race, and ``ScheduleCheck`` looks at the outcome.
+Before and after the patterns of the joint-graph stage ``ProtectPass`` drops copies and views that change
+nothing, with Inductor's own no-op removal switched off, which drops copies that keep two tensors apart, too.
+After the post-grad patterns ``ReinplacePass`` rewrites the graph, with Inductor's own reinplacing switched
+off. When the scheduler fuses, ``FusionVeto`` refuses what would race, and ``ScheduleCheck`` looks at the
+outcome.
 """
 
 from __future__ import annotations
@@ -203,12 +204,15 @@ def call_kernels(graph: Graph) -> None:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ProtectPass(CustomGraphPass):
-    """Keeps copies that matter from Inductor's no-op removal (``joint_custom_pre_pass``)."""
+    """Drops what changes nothing, but no copy that matters (``joint_custom_pre_pass``).
+
+    It runs once more behind the joint-graph patterns (``joint_custom_post_pass``), for what they leave.
+    """
 
     name: str = "protect"
 
     def __call__(self, graph: Graph) -> None:
-        """Mend and protect a graph, as Inductor calls it."""
+        """Mend a graph and drop its no-ops, as Inductor calls it."""
         check.begin()
         journal = Journal(graph)
         try:
@@ -265,6 +269,10 @@ _SWITCHED_OFF = (
 )
 
 
+def _disabled() -> str:
+    return ",".join((*_SWITCHED_OFF, "remove_noop_ops") if no_ops.is_ours() else _SWITCHED_OFF)
+
+
 def inductor_options(*, policy: Policy = "memory", order: Ordering = "free") -> dict[str, Any]:
     """Return options for ``torch.compile(..., options=...)`` that put our passes inside Inductor.
 
@@ -282,7 +290,7 @@ def inductor_options(*, policy: Policy = "memory", order: Ordering = "free") -> 
         "joint_custom_pre_pass": ProtectPass(),
         "joint_custom_post_pass": ProtectPass(),
         "post_grad_custom_post_pass": ReinplacePass(policy=policy, order=order),
-        "disabled_passes": ",".join((*_SWITCHED_OFF, *(("remove_noop_ops",) if no_ops.is_ours() else ()))),
+        "disabled_passes": _disabled(),
         schedule.BEFORE_FUSION: behind(FusionVeto, schedule.hook(schedule.BEFORE_FUSION)),
         schedule.AFTER_FUSION: behind(check.ScheduleCheck, schedule.hook(schedule.AFTER_FUSION)),
     }

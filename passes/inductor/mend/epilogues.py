@@ -38,7 +38,8 @@ def order(graph: Graph) -> None:
 
 def _stored(epilogue: Node) -> Node:
     """Return what an epilogue stores when copies and views are looked through."""
-    value: Any = epilogue.args[1]
+    stored: Any = epilogue.args[1]
+    value: Node = stored
     while source := alias_of(value) or handed_on(value) or folded(value):
         value = source
     return value

@@ -127,7 +127,7 @@ class _Storage:
     """What is known of the values that share a storage.
 
     Args:
-        is_given: whether an input is among them.
+        is_given: whether an input is among them, or what an epilogue stores, which may become the input.
         is_returned: whether an output is.
         read: when one of them is read last.
         writes: when one of them is written.
@@ -202,6 +202,7 @@ class _Sharing:
         for value in node.all_input_nodes:
             storage = self._storage(value)
             storage.is_returned |= node.op == "output"
+            storage.is_given |= bool(stored) and node.target is aten.copy_.default
             if value not in stored:
                 storage.read = math.inf if node.op == "output" else max(storage.read, at)
 
