@@ -50,7 +50,7 @@ def rebase(graph: Graph) -> int:
 
 
 def count_in_copies(graph: Graph) -> int:
-    """Count offsets of ``as_strided_scatter`` in the copy that Inductor makes; returns how many are others."""
+    """Count offsets of ``as_strided_scatter`` in Inductor's copy; returns how many are others now."""
     count, named = 0, given(graph)
     scatters = graph.find_nodes(op="call_function", target=aten.as_strided_scatter.default)
     for node in scatters if defended("offset-in-a-copy") else ():
