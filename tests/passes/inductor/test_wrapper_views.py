@@ -10,7 +10,6 @@ import torch
 from torch._inductor.utils import fresh_inductor_cache
 
 from pytest_reinplace.passes import inductor_options
-from pytest_reinplace.passes.inductor.defects import undefended
 from pytest_reinplace.passes.inductor.mend.wrapper_views import count_from_bases, move_with_bases
 
 from ..trace import functional, ops
@@ -83,12 +82,6 @@ def test_the_right_elements_are_written(
     alone: None, program: Callable[[Tensor], None], dynamic: bool
 ) -> None:
     assert is_right(program, dynamic)
-
-
-def test_without_it_others_are(alone: None) -> None:
-    """The twin."""
-    with undefended("offset-after-a-store"):
-        assert not is_right(selected, dynamic=False)
 
 
 def wrapper_of(gm: Any) -> Any:
