@@ -34,13 +34,13 @@ _MARK = "only_clone_these_tensors"
 
 def copy_operands(graph: Graph) -> int:
     """Copy what the wrappers of a graph would clone; returns how many wrappers were given copies."""
-    count, emitter = 0, None
-    for name in (_V1, _V2, _TRITON) if defended("clone-at-an-offset") else ():
-        target = _torch.hop(name)
-        for node in graph.find_nodes(op="call_function", target=target) if target is not None else ():
-            if not (makes_sizes(node) or _is_named_by_offset(node)):
-                emitter = emitter or Emitter(graph, fake_mode_of(graph), lowered=True)
-                count += _COPIES[name](emitter, node)
+    known = {_torch.hop(name): copy for name, copy in _COPIES.items() if _torch.hop(name) is not None}
+    found = [n for n in graph.nodes if n.op == "call_function" and n.target in known]
+    count, emitter = 0, Emitter(graph, fake_mode_of(graph) if found else None, lowered=True)
+    # The last first: with copies they name no bytes of what those before them make.
+    for node in reversed(found) if defended("clone-at-an-offset") else ():
+        if not (makes_sizes(node) or _is_named_by_offset(node)):
+            count += known[node.target](emitter, node)
     return count
 
 

@@ -159,6 +159,8 @@ def visit(model: Model, node: Node) -> bool:
         return False  # the view would have sizes of its own, which nothing in the graph gives
     if views.is_absolute(node) and written is not None:
         check_reach(model, node, written, place.region)
+        if not written.static and not model.geometry.contains(place.region, written):
+            written = None  # some of the tensor, as far as can be told
     result = model.fresh(node, node.meta["val"])
     settled = exchange.settle(model, operand, node, result)
     if place.storage.relaid and operand not in model.relaid and views.is_absolute(node):

@@ -1,0 +1,43 @@
+"""Sizes that nodes of a graph give, and sums and products of them as nodes."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from pytest_reinplace.passes.graph.sizes import given, is_named, shape_env_of, written_out
+from pytest_reinplace.passes.memory.region import as_size
+
+from ..trace import arange, functional
+
+
+def traced() -> tuple[torch.fx.Graph, dict[str, torch.SymInt]]:
+    gm, _ = functional(lambda x, k: (x * 2)[k:], arange(5, 4), 3, dynamic=True)
+    sizes = [n.meta["val"] for n in gm.graph.nodes if n.op == "placeholder"]
+    return gm.graph, {str(v): v for v in sizes if isinstance(v, torch.SymInt)}
+
+
+def test_sums_and_products_are_written_out() -> None:
+    graph, sizes = traced()
+    a, b = list(sizes.values())[:2]
+    output = next(n for n in graph.nodes if n.op == "output")
+    for value in (a * b - 3, a * a + 2 * b, -a, a):
+        node = written_out(output, as_size(value), given(graph))
+        assert as_size(node.meta["val"]) == as_size(value)
+    assert written_out(output, 7, given(graph)) == 7
+    graph.lint()
+
+
+@pytest.mark.parametrize("floored", [True, False])
+def test_other_expressions_and_unknown_symbols_are_not(floored: bool) -> None:
+    graph, sizes = traced()
+    output = next(n for n in graph.nodes if n.op == "output")
+    value = next(iter(sizes.values())) // 3 if floored else shape_env_of(graph).create_unbacked_symint()
+    assert written_out(output, as_size(value), given(graph)) is None
+    assert is_named(as_size(value), given(graph)) is floored
+
+
+def test_a_graph_of_real_tensors_has_no_symbols() -> None:
+    graph = torch.fx.Graph()
+    graph.output((graph.placeholder("x"),))
+    assert shape_env_of(graph) is None and given(graph) == {}

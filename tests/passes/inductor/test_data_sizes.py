@@ -1,0 +1,195 @@
+"""Graphs with sizes that only their data tell: decided without a guard, and without symbols left behind."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch.fx import GraphModule
+from torch.library import custom_op
+
+from pytest_reinplace.passes import ReinplacePass, _torch, inductor_options
+from pytest_reinplace.passes.graph.sizes import makes_sizes, shape_env_of
+from pytest_reinplace.passes.inductor.stage import ProtectPass
+
+from ..trace import arange, functional, ops
+
+Tensor = torch.Tensor
+
+
+@custom_op("reinplace_test::doubled_rows", mutates_args=("x",))
+def doubled_rows(x: Tensor) -> Tensor:
+    """Write a matrix and return some rows of it, as many as its data say."""
+    x.mul_(2)
+    return x[x[:, 0] > 8].clone()
+
+
+@doubled_rows.register_fake
+def _(x: Tensor) -> Tensor:
+    return x.new_empty(torch.library.get_ctx().new_dynamic_size(), x.shape[1])
+
+
+def bounded(t: Tensor) -> int:
+    n = t[1].item()
+    torch._check(n >= 2)
+    torch._check(n <= 4)
+    return int(n)
+
+
+def part_stored(x: Tensor, t: Tensor) -> Any:
+    y = x * 2
+    y[: bounded(t)] = 5.0
+    return y
+
+
+def from_anywhere(x: Tensor, t: Tensor) -> Any:
+    y = x * 2
+    y[t[0].item() :].add_(1)  # type: ignore[misc]
+    return y
+
+
+def selected(x: Tensor, t: Tensor) -> Any:
+    y = x * 2
+    y[t[0].item()] = 7.0  # type: ignore[index]
+    return y
+
+
+def scaled(x: Tensor, t: Tensor) -> Any:
+    n = bounded(t)
+    ops.scale(x[:n], x[0])
+    ops.scale(x[n:, 1:3], x[0])
+    return x + 1
+
+
+def rows_put(x: Tensor, t: Tensor) -> Any:
+    live = (x[:, 0] > 6).nonzero().squeeze(1)
+    y = x * 1
+    y[live] = y[live] * 0.5
+    y[live] += x[0]
+    return y
+
+
+def relaid_for_nonzero(x: Tensor, t: Tensor) -> Any:
+    return x[:, ::2].index_put((t[:1],), x[0, :2]).nonzero()
+
+
+def relaid_for_masked_select(x: Tensor, t: Tensor) -> Any:
+    y = x * 2
+    z = y[:, ::2].index_put((t[:1],), x[0, :2])
+    return z.masked_select(z > 3), z
+
+
+def unique(x: Tensor, t: Tensor) -> Any:
+    u, inverse = torch.unique(t, return_inverse=True)
+    x.index_add_(0, u, x[u])
+    x[u] = x[u] * 2
+    return x.sum(), inverse
+
+
+def empty(x: Tensor, t: Tensor) -> Any:
+    b = torch.empty(bounded(t), 4)
+    b.fill_(1.0)
+    b[0] = x[0]
+    ops.scale(b, x[0])
+    return b.t()
+
+
+def transposed(x: Tensor, t: Tensor) -> Any:
+    v = (x[:, : bounded(t)] * 2).contiguous()
+    z = v + 1
+    ops.scale(v, x[0, 0])
+    return z, v
+
+
+def of_a_wrapper(x: Tensor, t: Tensor) -> Any:
+    y = x * 2
+    y[0] = 20.0
+    r = torch.ops.reinplace_test.doubled_rows(y)
+    y[1] = 3.0
+    return r * 2, y
+
+
+def returned(x: Tensor, t: Tensor) -> Any:
+    n = bounded(t)
+    x[n:].mul_(2)
+    return x[n:]
+
+
+PROGRAMS: list[Callable[..., Any]] = [
+    *(part_stored, from_anywhere, selected, scaled, rows_put, relaid_for_nonzero, relaid_for_masked_select),
+    *(unique, empty, transposed, of_a_wrapper, returned),
+]
+
+
+@pytest.fixture(autouse=True)
+def captured() -> Iterator[None]:
+    config = torch._dynamo.config
+    with config.patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True):
+        torch.compiler.reset()
+        yield
+        torch.compiler.reset()
+
+
+def inputs() -> tuple[Tensor, Tensor]:
+    return arange(5, 4), torch.tensor([1, 3])
+
+
+def used(gm: GraphModule) -> set[str]:
+    """Return the symbols of data in the values of a graph."""
+    values = (torch.utils._pytree.tree_leaves(n.meta.get("val")) for n in gm.graph.nodes)
+    sizes = [n for leaves in values for v in leaves if isinstance(v, Tensor) for n in (*v.shape, *v.stride())]
+    return set(map(str, _torch.data_symbols(sizes)))
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_no_guard_is_added_and_no_symbol_left(
+    program: Callable[..., Any], dynamic: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    if dynamic and program in (scaled, returned, part_stored):
+        pytest.skip("torch does not trace it")
+    gm, _ = functional(program, *inputs(), dynamic=dynamic)
+    env = shape_env_of(gm.graph)
+    guards, pending, symbols = len(env.guards), list(env.pending_fresh_unbacked_symbols), used(gm)
+    with caplog.at_level(logging.WARNING, "pytest_reinplace"):
+        ProtectPass()(gm.graph)
+        ReinplacePass().apply(gm.graph)
+    assert [r.getMessage() for r in caplog.records if r.name.startswith("pytest_reinplace")] == []
+    assert [str(g.expr) for g in env.guards[guards:]] == []
+    assert env.pending_fresh_unbacked_symbols == pending
+    assert used(gm) <= symbols
+    gm.graph.lint()
+
+
+@pytest.mark.parametrize("program", [transposed, of_a_wrapper, relaid_for_masked_select, returned])
+def test_compiled_programs_are_right(program: Callable[..., Any]) -> None:
+    (x, t), (y, _) = inputs(), inputs()
+    expected = program(y, t)
+    actual = torch.compile(program, fullgraph=True, options=inductor_options())(x, t)
+    torch.testing.assert_close(actual, expected)
+    assert torch.equal(x, y)
+
+
+def test_what_asks_for_a_guard_raises_inside() -> None:
+    """The twin: outside a guard is added."""
+    gm, _ = functional(lambda x: x * 2, arange(5, 4), dynamic=True)
+    env = shape_env_of(gm.graph)
+    (x,) = (n for n in gm.graph.nodes if n.op == "placeholder" and isinstance(n.meta["val"], Tensor))
+    size, guards = x.meta["val"].shape[0], len(env.guards)
+    with pytest.raises(RuntimeError, match="guard"), _torch.untouched(env):
+        bool(size == 5)
+    assert len(env.guards) == guards
+    with _torch.untouched(env):
+        fresh = env.create_unbacked_symint()
+    assert env.pending_fresh_unbacked_symbols == [] and _torch.data_symbols([fresh])
+    assert bool(size == 5) and len(env.guards) == guards + 1
+
+
+def test_what_makes_sizes_of_its_data_is_known() -> None:
+    gm, _ = functional(of_a_wrapper, *inputs())
+    made = {str(n.target) for n in gm.graph.nodes if makes_sizes(n)}
+    assert any("auto_functionalized" in name for name in made)
+    assert not any("mul" in name or "select_scatter" in name for name in made)

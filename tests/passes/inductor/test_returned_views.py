@@ -1,0 +1,117 @@
+"""Outputs that AOTAutograd makes anew from inputs: views of the inputs, at the offsets of eager mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch._inductor.utils import fresh_inductor_cache
+
+from pytest_reinplace.passes import Report, inductor_options, observe
+from pytest_reinplace.passes.inductor import stage
+from pytest_reinplace.passes.inductor.mend.returned_views import forget, return_inputs
+
+from ..trace import arange, functional
+
+aten = torch.ops.aten
+Tensor = torch.Tensor
+
+
+def behind(x: Tensor, k: int) -> Any:
+    x[k:].mul_(2)
+    return x[k:]
+
+
+def several(x: Tensor, k: int) -> Any:
+    x[k:].mul_(2)
+    return x[k:], x[:k], x.view(4, 4)[1:, k:].t(), x
+
+
+def fresh_beside(x: Tensor, k: int) -> Any:
+    v = x + 1
+    x.copy_(v)
+    return v[k:], x[k:]
+
+
+def by_strides(x: Tensor, k: int) -> Any:
+    x.as_strided((3, 2), (4, 1), k).mul_(3)
+    return x.as_strided((3, 2), (4, 1), k)
+
+
+def listed(value: Any) -> list[Tensor]:
+    return list(value) if isinstance(value, tuple) else [value]
+
+
+def shared(tensors: list[Tensor]) -> list[list[bool]]:
+    places = [t.untyped_storage().data_ptr() for t in tensors]
+    return [[one == other for other in places] for one in places]
+
+
+@pytest.fixture
+def alone() -> Iterator[None]:
+    torch.compiler.reset()
+    with fresh_inductor_cache():
+        yield
+    torch.compiler.reset()
+
+
+def run(program: Callable[..., Any], begin: int, *numbers: int) -> tuple[bool, list[str]]:
+    """Return whether a program compiled for all sizes is right, offsets included, and what it clones."""
+    compiled = torch.compile(program, fullgraph=True, dynamic=True, options=inductor_options())
+    right, reports = True, list[Report]()
+    for k in numbers or (3, 2):
+        x, y = (torch.arange(24.0)[begin : begin + 16] for _ in range(2))
+        with observe(lambda report, _: reports.append(report)):
+            actual = [*listed(compiled(x, k)), x]
+        expected = [*listed(program(y, k)), y]
+        right &= all(map(torch.equal, actual, expected)) and shared(actual) == shared(expected)
+        right &= all(
+            (a.stride(), a.storage_offset()) == (e.stride(), e.storage_offset())
+            for a, e in zip(actual, expected, strict=True)
+        )
+    return right, reports[0].clones
+
+
+@pytest.mark.parametrize("begin", [0, 3])
+@pytest.mark.parametrize("program", [behind, several, fresh_beside])
+def test_the_caller_gets_the_right_view(alone: None, program: Callable[..., Any], begin: int) -> None:
+    assert run(program, begin) == (True, [])
+
+
+def test_a_view_by_strides_too(alone: None) -> None:
+    assert run(by_strides, 3, 4, 3)[0]
+
+
+def test_without_it_the_view_is_another_one(alone: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The twin."""
+    monkeypatch.setattr(stage, "return_inputs", lambda graph, positions: [])
+    assert not run(behind, 0)[0]
+
+
+def test_what_the_graph_returns() -> None:
+    gm, _ = functional(behind, arange(8), 3, dynamic=True)
+    given = gm.graph.find_nodes(op="placeholder")
+    number = next(i for i, n in enumerate(given) if isinstance(n.meta["val"], Tensor))
+    assert return_inputs(gm.graph, {0: number}) == []
+    ((leaf,),) = next(n for n in gm.graph.nodes if n.op == "output").args
+    assert leaf.target is aten.slice.Tensor and leaf.args[0].target is aten.copy_.default
+    gm.graph.lint()
+
+
+def test_what_is_not_copied_into_that_input_is_asked_where_it_begins() -> None:
+    gm, _ = functional(behind, arange(8), 3, dynamic=True)
+    before = str(gm.graph)
+    other = next(i for i, n in enumerate(gm.graph.nodes) if not isinstance(n.meta["val"], Tensor))
+    asking = return_inputs(gm.graph, {0: other})
+    assert [n.target for n in asking] == [aten.sym_storage_offset.default]
+    forget(gm.graph, asking)
+    assert str(gm.graph) == before
+
+
+def test_a_backward_graph_returns_other_things() -> None:
+    gm, _ = functional(behind, arange(8), 3, dynamic=True)
+    before = str(gm.graph)
+    gm.graph.find_nodes(op="placeholder")[-1].target = "tangents_1"
+    assert return_inputs(gm.graph, {0: 1}) == [] and before.count("slice") == str(gm.graph).count("slice")
