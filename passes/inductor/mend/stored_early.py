@@ -107,7 +107,7 @@ class _Part(NamedTuple):
     """Where a value is used by a list that is written in place: the list, which element, and if as it is."""
 
     made_by: Node
-    index: int
+    place: int
     is_whole: bool
 
 
@@ -182,7 +182,7 @@ class _Late:
         """Return whether a value, as a part of an element, reads what is written before it is computed."""
         region = Region.of(read.operand.meta["val"])
         for index, stored in self._elements.get((part.made_by, self._roots[read.operand]), ()):
-            in_turn = index == part.index and part.is_whole and read.in_turn
+            in_turn = index == part.place and part.is_whole and read.in_turn
             if not (in_turn and self._geometry.same(region, stored)):
                 if self._geometry.overlap(region, stored) is not False:
                     return True

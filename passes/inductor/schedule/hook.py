@@ -14,7 +14,7 @@ from . import _torch
 log: logging.Logger = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
-    SchedulerPass = Any
+    SchedulerPass = object
 else:
     SchedulerPass = _torch.scheduler_pass()
 

@@ -69,14 +69,15 @@ def late_reads(graph: Graph, nodes: list[Any], races: Races) -> Iterator[LateRea
                 writes[buffer].append(_Write(position, max(writers, key=order.__getitem__), dep))
     for position, part in enumerate(parts) if writes else ():
         for reader in _made_of(part, order):
-            for buffer in {homes.get(roots[n]) for n in reader.all_input_nodes} & writes.keys():
-                for write in writes[buffer]:
+            read = {homes.get(roots[n]) for n in reader.all_input_nodes}
+            for name in writes.keys() & read:
+                for write in writes[name]:
                     is_late = write.position < position
                     if write.position == position or is_late is (order[write.node] < order[reader]):
                         continue
-                    reads = (a.dep for a in races.accesses(part)[buffer] if not a.is_write)
+                    reads = (a.dep for a in races.accesses(part)[name] if not a.is_write)
                     if any(races.meet(dep, write.dep) for dep in reads):
-                        yield LateRead(buffer, reader, write.node, is_late)
+                        yield LateRead(name, reader, write.node, is_late)
 
 
 def _homes(graph: Graph, roots: dict[Node, Node], nodes: list[Any]) -> dict[Node, str]:

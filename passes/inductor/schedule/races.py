@@ -135,7 +135,7 @@ class Races:
     def _are_known(self, a: Any, b: Any) -> bool:
         """Return whether it is known which elements of one buffer two touch."""
         same = self._written.get(a.name, a.name) == self._written.get(b.name, b.name)
-        return same and _torch.is_known(a) and _torch.is_known(b)
+        return bool(same and _torch.is_known(a) and _torch.is_known(b))
 
 
 def _parts(node: Any) -> Iterator[tuple[int | None, Any]]:
@@ -153,7 +153,7 @@ def _is_same(a: Any, b: Any) -> bool:
 
 def _once(dep: Any) -> bool:
     """Return whether each turn touches an element of its own."""
-    return set(dep.var_names) <= dep.index.free_symbols
+    return bool(set(dep.var_names) <= dep.index.free_symbols)
 
 
 def _region(dep: Any) -> Region | None:
