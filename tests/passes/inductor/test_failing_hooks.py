@@ -11,13 +11,13 @@ from torch._inductor.utils import fresh_inductor_cache
 
 from pytest_reinplace.passes import ReinplacePass, inductor_options
 from pytest_reinplace.passes.inductor import stage
-from pytest_reinplace.passes.inductor.mend import kept_copies
+from pytest_reinplace.passes.inductor.mend import no_ops
 from pytest_reinplace.passes.inductor.stage import ProtectPass
 
 from ..trace import arange, functional, ops
 
 STEPS = (
-    *("move_with_bases", "outputs_of_inputs", "return_inputs", "_settle_lists", "reinplace_graph", "forget"),
+    *("move_with_bases", "regenerated_outputs", "return_inputs", "_settle_lists", "reinplace_graph", "forget"),
     *("copy_operands", "clone_all", "call_kernels", "realize", "mark", "delay_buffers", "rebase"),
     "count_in_copies",
 )
@@ -71,13 +71,13 @@ def test_the_graph_is_as_it_was(
     gm.graph.lint()
 
 
-@pytest.mark.parametrize("step", ["count_from_bases", "protect"])
+@pytest.mark.parametrize("step", ["count_from_bases", "remove"])
 def test_so_it_is_before_the_joint_stage(
     step: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     gm, _ = functional(program, arange(4, 4), arange(4, 4))
     before = shown(gm.graph)
-    monkeypatch.setattr(kept_copies if step == "protect" else stage, step, broken)
+    monkeypatch.setattr(no_ops if step == "remove" else stage, step, broken)
     with caplog.at_level(logging.WARNING, "pytest_reinplace"):
         ProtectPass()(gm.graph)
     (message,) = warnings_in(caplog)
