@@ -96,27 +96,29 @@ class ReinplacePass(CustomGraphPass):
         Options(self.policy, self.order)
 
     def apply(self, graph: Graph) -> Report:
-        """Rewrite a graph and return what was decided."""
-        journal = Journal(graph)
+        """Rewrite a graph and return what was decided.
+
+        Where nobody would refuse the fusions that a write in place makes wrong, none is written, nor where
+        the schedule that came of it was wrong.
+        """
+        why, journal = why_unwatched(), Journal(graph)
+        if why:
+            warn(f"reinplacing skipped, every wrapper clones: fusions are not checked, {why}")
         try:
             if _mutates_in_regions(graph):
                 inductor_reinplacing(graph)
                 clone_all(graph)
                 return Report()
-            return self._rewritten(graph)
+            return self._rewritten(graph, in_place=not (why or check.is_functional()))
         except Exception as error:  # noqa: BLE001  (a compile never fails because of us)
             _skip(journal, "reinplacing skipped, every wrapper clones", error)
         clone_all(graph)
         return Report()  # nothing is written in place, and the graph may be none
 
-    def _rewritten(self, graph: Graph) -> Report:
+    def _rewritten(self, graph: Graph, *, in_place: bool) -> Report:
         """Rewrite a graph, and mend what Inductor would make of it."""
-        options = Options(self.policy, self.order, target=INDUCTOR)
         move_with_bases(graph)
-        asking = return_inputs(graph, regenerated_outputs(graph))
-        _settle_lists(graph, options)
-        report = reinplace_graph(graph, options)
-        forget(graph, asking)
+        report = self._reinplaced(graph) if in_place else Report()
         copy_operands(graph)
         clone_all(graph)
         call_kernels(graph)
@@ -127,20 +129,18 @@ class ReinplacePass(CustomGraphPass):
         count_in_copies(graph)
         return report
 
-    def __call__(self, graph: Graph) -> None:
-        """Rewrite a graph, as Inductor calls it, and tell the observers.
+    def _reinplaced(self, graph: Graph) -> Report:
+        """Write in place what may be; where a caller makes an output anew, nothing is kept for it."""
+        options = Options(self.policy, self.order, target=INDUCTOR)
+        asking = return_inputs(graph, regenerated_outputs(graph))
+        _settle_lists(graph, options)
+        report = reinplace_graph(graph, options)
+        forget(graph, asking)
+        return report
 
-        Where nobody would refuse the fusions that a write in place makes wrong, none is written, nor where
-        the schedule that came of it was wrong.
-        """
-        why = why_unwatched()
-        if why:
-            warn(f"reinplacing skipped, every wrapper clones: fusions are not checked, {why}")
-        if why or check.is_functional():
-            clone_all(graph)
-            report = Report()
-        else:
-            report = self.apply(graph)
+    def __call__(self, graph: Graph) -> None:
+        """Rewrite a graph, as Inductor calls it, and tell the observers."""
+        report = self.apply(graph)
         for callback in _observers.get():
             callback(report, graph)
 

@@ -15,7 +15,7 @@ from ...errors import SeamError
 BEFORE_FUSION, AFTER_FUSION = "_pre_fusion_custom_pass", "_post_fusion_custom_pass"
 _SCHEDULER = "torch._inductor.scheduler"
 _DEPENDENCIES = "torch._inductor.dependencies"
-_NAMES = {"Scheduler": ("can_fuse",), "BaseSchedulerNode": ("get_nodes", "is_foreach")}
+_NAMES = {"Scheduler": ("can_fuse",), "BaseSchedulerNode": ("get_nodes", "is_foreach", "is_extern")}
 
 
 def scheduler_pass() -> Any:

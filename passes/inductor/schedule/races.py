@@ -70,7 +70,12 @@ class Races:
         return None
 
     def within(self, node: Any) -> str | None:
-        """Return a buffer that the operations of one kernel, or one of them with itself, race for."""
+        """Return a buffer that the operations of one kernel, or one of them with itself, race for.
+
+        What a called kernel does with what it is given is its own affair.
+        """
+        if node.is_extern():
+            return None
         for buffer, accesses in self.accesses(node).items():
             if not any(a.is_write for a in accesses):
                 continue

@@ -17,7 +17,14 @@ from pytest_reinplace.passes.inductor.stage import ProtectPass
 from ..trace import arange, functional, ops
 
 STEPS = (
-    *("move_with_bases", "regenerated_outputs", "return_inputs", "_settle_lists", "reinplace_graph", "forget"),
+    *(
+        "move_with_bases",
+        "regenerated_outputs",
+        "return_inputs",
+        "_settle_lists",
+        "reinplace_graph",
+        "forget",
+    ),
     *("copy_operands", "clone_all", "call_kernels", "realize", "mark", "delay_buffers", "rebase"),
     "count_in_copies",
 )

@@ -39,6 +39,9 @@ class Node:
     def get_nodes(self) -> list[Any]:
         return [part for n in self.snodes for part in n.get_nodes()] if self.snodes else self.parts
 
+    def is_extern(self) -> bool:
+        return False
+
     def is_foreach(self) -> bool:
         return bool(self.snodes)
 
