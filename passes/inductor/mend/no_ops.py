@@ -132,6 +132,7 @@ class _Storage:
         read: when one of them is read last.
         writes: when one of them is written.
         may_write: when one of them may be written in place.
+        copied: when one of them would have to be copied for that, were it still wanted.
     """
 
     is_given: bool = False
@@ -139,6 +140,7 @@ class _Storage:
     read: float = -1
     writes: list[int] = dataclasses.field(default_factory=list)
     may_write: list[int] = dataclasses.field(default_factory=list)
+    copied: list[int] = dataclasses.field(default_factory=list)
 
     def is_seen_with(self, copy: _Storage) -> bool:
         """Return whether somebody outside could tell that a copy shares this storage."""
@@ -151,7 +153,10 @@ class _Storage:
         """
         if copy.writes or any(since < at <= copy.read for at in self.writes):
             return True
-        if self.is_returned or (self.is_given and not self.writes):
+        stays = self.is_returned or (self.is_given and not self.writes)
+        if any(stays or self.read > at for at in copy.copied):
+            return True  # the program's own copy, instead of another one later
+        if stays:
             return False
         return any(since < at <= copy.read and self.read <= at for at in self.may_write)
 
@@ -162,6 +167,7 @@ class _Storage:
         self.read = max(self.read, other.read)
         self.writes += other.writes
         self.may_write += other.may_write
+        self.copied += other.copied
 
 
 class _Sharing:
@@ -196,6 +202,8 @@ class _Sharing:
         self._storage(node).is_given |= node.op in ("placeholder", "get_attr")
         for value in _may_write(node):
             self._storage(value).may_write.append(at)
+            if not traits_of(node.target).is_computed_scatter:
+                self._storage(value).copied.append(at)
         stored = written(node)
         for value in stored:
             self._storage(value).writes.append(at)
