@@ -94,25 +94,8 @@ def regenerated_outputs(graph: Any) -> dict[int, int]:
 
 def told_of_results() -> tuple[Any, ...]:
     """Return what AOTAutograd knows of a program, decisions go by, and the text of its graph does not say."""
-    meta = _fw_metadata()
-    if meta is None:
-        return ()
-    results = ((info.output_type.name, info.base_idx, info.requires_grad) for info in meta.output_info)
-    return (*results, *((info.mutates_data, info.requires_grad) for info in meta.input_info))
-
-
-def is_traced() -> bool:
-    """Return whether AOTAutograd has traced the program that is being compiled: a graph alone says less."""
-    return _fw_metadata() is not None
-
-
-def is_without_backward(graph: Any) -> bool:
-    """Return whether a graph is a whole program that AOTAutograd traced for no backward, and nobody froze."""
-    meta, (output,) = _fw_metadata(), graph.find_nodes(op="output")
-    if meta is None or not output.meta.get("desc") or private("torch._inductor", "config").freezing:
-        return False
-    written = (info for info in meta.input_info if info.mutates_data)
-    return not any(info.requires_grad for info in (*meta.output_info, *written))
+    found = getattr(_fw_metadata(), "output_info", ())
+    return tuple((info.output_type.name, info.base_idx) for info in found)
 
 
 def _fw_metadata() -> Any:

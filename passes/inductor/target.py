@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch.fx import Graph, Node
+from torch.fx import Node
 
 from ..ops.schema import is_lowered_view, schema_of
 from ..reason import Reason
@@ -12,7 +12,6 @@ from ..reinplacing.facts.candidate import Candidate
 from ..reinplacing.facts.decision import Decision
 from ..reinplacing.facts.refusal import Refusal
 from ..reinplacing.facts.target import Target
-from ._torch import is_traced, is_without_backward
 from .defects import defended
 from .lowering import is_stored_by_inductor
 from .refuse.writes import lost_by_exchange
@@ -32,10 +31,6 @@ class InductorTarget(Target):
     def sees_view(self, node: Node, of_input: bool) -> bool:
         """Return whether a view is lowered as one."""
         return is_lowered_view(node, of_input)
-
-    def is_one_tensor(self, graph: Graph, of_input: bool) -> bool:
-        """Return whether a value is one tensor of the user's: only for a backward equal ones are merged."""
-        return is_traced() and (of_input or is_without_backward(graph))
 
     def runs_form(self, form: Any) -> bool:
         """Return whether an in-place form is lowered to what the functional one computes."""

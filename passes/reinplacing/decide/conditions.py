@@ -29,7 +29,7 @@ from ..facts.refusal import Refusal
 from . import part_copy
 from .no_change import is_unchanged, lies_there
 from .old_value import snapshots
-from .own_element import is_own_element, is_passed_twice
+from .own_element import is_own_element
 
 _EXPLAINED = 64  # readers that a refusal looks at: more would not be read by anybody
 _SEEN, _EXPLAINED_LATER = 4096, 4  # fewer, once so many were looked at
@@ -46,8 +46,6 @@ def judge(decision: Decision, candidate: Candidate) -> Refusal | None:
     for storage in (result, operand):  # nothing was accepted into a sealed root
         if storage.sealed is not None:
             return Refusal(storage.sealed, (storage.seal,) if storage.seal is not None else ())
-        if storage.of_input is not None and not decision.root(operand).is_input:
-            return Refusal(Reason.LOWERING, (storage.of_input,))
     refusal = decision.model.target.refusal(decision, candidate)
     if refusal is not None:
         return refusal
@@ -268,7 +266,6 @@ def _same_node(decision: Decision, candidate: Candidate) -> Refusal | None:
         if decision.root(place.storage) is root
         and not decision.is_served(candidate.node, node)
         and not is_own_element(decision.model, candidate, place)
-        and not is_passed_twice(decision.model, candidate, place)
         and (
             any(_meets(decision, place.region, w) for w in candidate.writes)
             or _is_refused(decision, candidate, place)

@@ -1,4 +1,4 @@
-"""Operands that a call may be given although it writes the very same elements."""
+"""Operands that an elementwise operator may be given although it writes the very same elements."""
 
 from __future__ import annotations
 
@@ -39,18 +39,3 @@ def is_own_element(model: Model, candidate: Candidate, place: Place) -> bool:
 def _is_pointwise_of_torch(op: Any) -> bool:
     """Return whether torch's own kernel works element by element; such kernels accept full overlap."""
     return torch.Tag.pointwise in op.tags and schema_of(op).name.startswith("aten::")
-
-
-def is_passed_twice(model: Model, candidate: Candidate, place: Place) -> bool:
-    """Return whether another operand is what a kernel writes, and the user passed one tensor twice."""
-    storage = candidate.operand.storage
-    if not _is_kernel(candidate) or place.storage is not storage or place.region not in candidate.writes:
-        return False
-    while storage in model.made_by and _is_kernel(model.made_by[storage]):
-        storage = model.made_by[storage].operand.storage
-    return model.target.is_one_tensor(model.graph, storage.is_input)
-
-
-def _is_kernel(candidate: Candidate) -> bool:
-    """Return whether a wrapper calls what writes a candidate: by functional operators tensors are made."""
-    return not is_operator(candidate.node.target) and not candidate.kind.looks_at_all

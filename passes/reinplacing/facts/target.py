@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch.fx import Graph, Node
+from torch.fx import Node
 
 from .candidate import Candidate
 from .refusal import Refusal
@@ -41,13 +41,6 @@ class Target:
     def sees_view(self, node: Node, of_input: bool) -> bool:
         """Return whether a view is a view to it, of an input or of what is computed."""
         return True
-
-    def is_one_tensor(self, graph: Graph, of_input: bool) -> bool:
-        """Return whether what a kernel is given to read and to write is one tensor of the user's.
-
-        Then it sees what it writes, as in eager mode; of two equal values that were merged it must not.
-        """
-        return False
 
     def runs_form(self, form: Any) -> bool:
         """Return whether an operator's in-place form computes what the functional one does."""
