@@ -38,7 +38,7 @@ def makes_sizes(node: Node) -> bool:
 
 
 def _sizes(value: Any) -> frozenset[Any]:
-    return _torch.data_symbols(n for t in tensors(value) for n in t.size())
+    return _torch.data_symbols([n for t in tensors(value) for n in t.size()])
 
 
 def given(graph: Graph) -> Named:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..graph.copy import copied
-from ..inductor.schedule.check import watching as watching_schedules
+from ..inductor.schedule.check import watching_schedules
 from .contract import check, take_elements
 from .declaration_check import check_declaration
 from .equivalence import EquivalenceError, assert_equivalent

@@ -80,7 +80,7 @@ def problem(nodes: list[Any]) -> str:
 
 
 @contextlib.contextmanager
-def watching(watcher: Watcher) -> Iterator[None]:
+def watching_schedules(watcher: Watcher) -> Iterator[None]:
     """Call ``watcher`` with what is wrong with a schedule, for each that is made inside and is wrong."""
     token = _watchers.set((*_watchers.get(), watcher))
     try:
