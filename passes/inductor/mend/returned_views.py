@@ -48,8 +48,9 @@ def return_inputs(graph: Graph, regenerated: Mapping[int, int]) -> list[Node]:
             continue
         values = list(chain(leaf))
         base = given[number] if number < len(given) else None
-        source = next((n for n in values if (written := _written(n, base)) is not None), None)
-        if source is not None and not any(map(makes_sizes, values)):
+        copies = ((n, _written(n, base)) for n in values)
+        source, written = next(((n, copy) for n, copy in copies if copy is not None), (None, None))
+        if source is not None and written is not None and not any(map(makes_sizes, values)):
             returned[i] = _views_of(emitter, output, written, source, values[: values.index(source)])
         elif values[-1].op != "placeholder":
             asking.append(emitter.call(output, aten.sym_storage_offset.default, (leaf,)))
