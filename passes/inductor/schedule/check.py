@@ -103,10 +103,10 @@ def begin() -> None:
 
 def _compiled(gm: GraphModule, compile_one: Callable[[GraphModule], Any]) -> Any:
     """Compile a graph as it is or, where its schedule is wrong, a copy that stays functional."""
-    if not isinstance(_torch.hook(_torch.AFTER_FUSION), ScheduleCheck):
+    copy = _kept(gm)
+    if copy is None:
         return compile_one(gm)
-    attempt, copy = _Attempt(), copied(gm)
-    copy.meta.update(gm.meta)
+    attempt = _Attempt()
     token = _attempt.set(attempt)
     try:
         try:
@@ -117,3 +117,16 @@ def _compiled(gm: GraphModule, compile_one: Callable[[GraphModule], Any]) -> Any
         return compile_one(copy)
     finally:
         _attempt.reset(token)
+
+
+def _kept(gm: GraphModule) -> GraphModule | None:
+    """Return a copy for a second attempt, ``None`` where no schedule is checked or none can be made."""
+    if not isinstance(_torch.hook(_torch.AFTER_FUSION), ScheduleCheck):
+        return None
+    try:
+        copy = copied(gm)
+    except Exception as error:  # noqa: BLE001  (a compile never fails because of us)
+        warn(f"a wrong schedule is only warned of, the graph cannot be copied: {error!r}")
+        return None
+    copy.meta.update(gm.meta)
+    return copy

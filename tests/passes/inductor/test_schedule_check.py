@@ -108,3 +108,14 @@ def test_a_check_that_fails_fails_nothing(
     is_right, found, reports = compiled(in_order)
     assert is_right and found == [] and len(reports) == 1
     assert "no such name" in caplog.text
+
+
+def test_what_cannot_be_copied_is_compiled_all_the_same(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(gm: Any) -> Any:
+        raise RuntimeError("no copy")
+
+    monkeypatch.setattr(check, "copied", fails)
+    is_right, found, reports = compiled(in_order)
+    assert is_right and found == [] and len(reports) == 1 and "no copy" in caplog.text
