@@ -37,6 +37,7 @@ from ..ops.schema import is_operator, schema_of, tensors
 from ..ops.traits import overloads
 from ..ops.true_strides import has_one, has_usual_strides, is_mistold, may_be_mistold
 from ..ops.views import is_expanded
+from ..ops.wrapper import wrapped
 from .layouts import Known, Layout, Layouts
 from .spread import Flow, backward
 
@@ -133,8 +134,12 @@ def _is_made_of(node: Node, untold: set[Node]) -> bool:
 
 
 def _is_guess(node: Node) -> bool:
-    """Return whether an operator is given odd strides, and makes its own, of a dimension of one, too."""
-    if not is_operator(node.target) or schema_of(node.target).view or not _has_unit(node):
+    """Return whether an operator is given odd strides, and makes its own, of a dimension of one, too.
+
+    It may be called by a wrapper, beside whose written arguments it returns what it makes.
+    """
+    op = wrapped(node) or node.target
+    if not is_operator(op) or schema_of(op).view or not _has_unit(node):
         return False
     operands = (t for n in node.all_input_nodes for t in tensors(n.meta.get("val")))
     return any(has_one(t) and not has_usual_strides(t) for t in operands)

@@ -133,6 +133,17 @@ def test_a_wrapper_makes_what_it_would_have_copied() -> None:
     assert "reinplace_adversary::bump.x" in held(b, seen(b, new)).reinplaced
 
 
+@pytest.mark.parametrize("is_odd", [True, False])
+def test_what_a_wrapper_makes_of_its_other_operand_is_a_guess(is_odd: bool) -> None:
+    """Seed 83036515 of the oracle: a copy that makes strides usual went, and the view did not work."""
+    b = GraphBuilder()
+    column = b.call(aten.permute.default, row(b, is_odd=is_odd), [1, 0])
+    written = b.call(aten.neg.default, b.placeholder(arange(6, 1).float()))
+    _, second, _ = b.v1(adversary.operator("fresh_pair"), x=written, other=column)
+    new = b.call(aten.clone.default, second, memory_format=torch.contiguous_format)
+    assert ("aten::clone.self" in held(b, seen(b, new)).reinplaced) is not is_odd
+
+
 def test_kernels_of_inductor_have_the_strides_that_are_told() -> None:
     b = GraphBuilder()
     new = added(b, made(b, row(b)))
