@@ -23,7 +23,7 @@ from .wrapper_names import wraps_operator
 class BaseView(NamedTuple):
     """How one mutated argument of a v2 wrapper is made from its base.
 
-    Args:
+    Attributes:
         name: the argument.
         item: the element of a list argument, else ``None``.
         base: the number of the base, ``None`` when the argument is ``None``.

@@ -219,8 +219,11 @@ def _visit_view(model: Model, node: Node, schema: OpSchema) -> None:
     if is_absolute(node) and owner.storage.relaid and node not in model.relaid:
         # An offset into the old layout means nothing in the new one.
         owner.storage.close(Reason.LAYOUT, node)
-    if not model.target.sees_view(node, owner.storage.is_input):
+    sees_view = model.target.sees_view
+    if not sees_view(node, of_input=True):
         owner.storage.close(Reason.LOWERING, node)
+    elif not sees_view(node, of_input=False):
+        owner.storage.of_input = node
     is_unsure = schema.view_or_copy and isinstance(operand, Node) and model.layouts.of(operand).untold
     shares = (_torch.storage_key(t) == _torch.storage_key(owner.value) for t in tensors(val))
     if not is_unsure and all(shares):
