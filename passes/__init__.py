@@ -9,9 +9,10 @@ if __name__ != "pytest_reinplace.passes":
     )
 
 from .errors import DeclarationError, GraphError, ReinplaceError, RewriteError, SeamError
+from .inductor.protect import NotePass, ProtectPass
 from .inductor.schedule.check import ScheduleCheck
 from .inductor.schedule.veto import FusionVeto
-from .inductor.stage import ProtectPass, ReinplacePass, inductor_options, observe
+from .inductor.stage import ReinplacePass, inductor_options, observe
 from .inductor.target import INDUCTOR
 from .ops.declarations import Declaration, Registration, declarations, declare
 from .reason import Reason
@@ -28,6 +29,7 @@ __all__ = [
     "DeclarationError",
     "FusionVeto",
     "GraphError",
+    "NotePass",
     "Options",
     "Outcome",
     "ProtectPass",

@@ -102,7 +102,7 @@ _ROWS = (
     ),
     Defect(
         "written-twice",
-        "What a kernel writes through two arguments is computed for each of them, into memory of its own.",
+        "What a kernel is given for two arguments, and writes, is computed for each, into memory of its own.",
         "mend.stored_early.realize",
         seen=_ALL,
     ),

@@ -1,6 +1,7 @@
 """The pass inside Inductor, by its public hooks, and what it takes to be right there.
 
-Before and after the patterns of the joint-graph stage ``ProtectPass`` drops copies and views that change
+Before AOTAutograd ``NotePass`` notes which calls are given one tensor twice. Before and after the patterns of
+the joint-graph stage ``ProtectPass`` drops copies and views that change
 nothing, with Inductor's own no-op removal switched off, which drops copies that keep two tensors apart, too.
 After the post-grad patterns ``ReinplacePass`` rewrites the graph, with Inductor's own reinplacing switched
 off. When the scheduler fuses, ``FusionVeto`` refuses what would race, and ``ScheduleCheck`` looks at the
@@ -12,16 +13,12 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import dataclasses
-import logging
-import pathlib
-import traceback
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from torch.fx import Graph
 
 from .. import _torch
-from ..errors import ReinplaceError
 from ..graph.journal import Journal
 from ..ops.schema import is_operator, schema_of, traits_of
 from ..reinplacing.facts.options import Options, Ordering, Policy
@@ -36,22 +33,22 @@ from ._torch import (
 )
 from .defects import defended
 from .identity import state
-from .mend import epilogues, no_ops, single_lists
+from .mend import no_ops, single_lists
 from .mend.input_offsets import count_in_copies, rebase
 from .mend.marked_written import mark
 from .mend.returned_views import forget, return_inputs
 from .mend.stored_early import realize
 from .mend.wrapper_operands import copy_operands
-from .mend.wrapper_views import count_from_bases, move_with_bases
+from .mend.wrapper_views import move_with_bases
+from .protect import NotePass, ProtectPass
 from .schedule import _torch as schedule
 from .schedule import check
 from .schedule.hook import behind, warn
 from .schedule.veto import FusionVeto, why_unwatched
+from .skip import skip
 from .target import INDUCTOR
 
-log: logging.Logger = logging.getLogger(__name__)
 Observer = Callable[[Report, Graph], None]
-_PASSES = pathlib.Path(__file__).parents[1]
 _observers: contextvars.ContextVar[tuple[Observer, ...]] = contextvars.ContextVar("observers", default=())
 
 
@@ -111,7 +108,7 @@ class ReinplacePass(CustomGraphPass):
                 return Report()
             return self._rewritten(graph, in_place=not (why or check.is_functional()))
         except Exception as error:  # noqa: BLE001  (a compile never fails because of us)
-            _skip(journal, "reinplacing skipped, every wrapper clones", error)
+            skip(journal, "reinplacing skipped, every wrapper clones", error)
         clone_all(graph)
         return Report()  # nothing is written in place, and the graph may be none
 
@@ -154,17 +151,6 @@ class ReinplacePass(CustomGraphPass):
         return ("pytest-reinplace", *chosen, *state())
 
 
-def _skip(journal: Journal, what: str, error: Exception) -> None:
-    """Put a graph back as it was, and warn of what failed, once, with the place where it did."""
-    journal.restore()
-    if isinstance(error, ReinplaceError):  # its message names the node
-        log.warning("%s: %s", what, error)
-        return
-    ours = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.startswith(str(_PASSES))]
-    at = f"{pathlib.Path(ours[-1].filename).name}:{ours[-1].lineno} in {ours[-1].name}" if ours else "?"
-    log.warning("%s: %s: %s (%s)", what, type(error).__name__, error, at)
-
-
 def _settle_lists(graph: Graph, options: Options) -> None:
     """Leave lists only where one kernel computes each of them whole: of one element there is none."""
     single_lists.take_apart(single_lists.singles(graph))
@@ -200,34 +186,6 @@ def call_kernels(graph: Graph) -> None:
         schema = schema_of(op)
         if schema.name.startswith("aten::") and schema.mutable:
             call_kernel_of(op)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class ProtectPass(CustomGraphPass):
-    """Drops what changes nothing, but no copy that matters (``joint_custom_pre_pass``).
-
-    It runs once more behind the joint-graph patterns (``joint_custom_post_pass``), for what they leave.
-    """
-
-    name: str = "protect"
-
-    def __call__(self, graph: Graph) -> None:
-        """Mend a graph and drop its no-ops, as Inductor calls it."""
-        check.begin()
-        journal = Journal(graph)
-        try:
-            count_from_bases(graph)
-            if no_ops.is_ours():
-                epilogues.order(graph)
-                no_ops.remove(graph)
-            if defended("recomputed-from-written"):
-                epilogues.save_readers(graph)
-        except Exception as error:  # noqa: BLE001  (a compile never fails because of us)
-            _skip(journal, "copies are not protected", error)
-
-    def uuid(self) -> Any:
-        """Identify the pass by its source and by what was declared about operators."""
-        return ("pytest-reinplace", self.name, *state())
 
 
 def _mutates_in_regions(graph: Graph) -> bool:
@@ -287,6 +245,7 @@ def inductor_options(*, policy: Policy = "memory", order: Ordering = "free") -> 
         ReinplaceError: an option has another value.
     """
     return {
+        "pre_grad_custom_pass": NotePass(),
         "joint_custom_pre_pass": ProtectPass(),
         "joint_custom_post_pass": ProtectPass(),
         "post_grad_custom_post_pass": ReinplacePass(policy=policy, order=order),

@@ -102,9 +102,9 @@ def program(verified: Verified, part: GraphModule, inputs: Sequence[Any], replay
 
 def _printable(patches: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return the options that are plain values, and the names of the others that the pass does not bring."""
-    hooks = ("joint_custom_pre_pass", "joint_custom_post_pass", "post_grad_custom_post_pass")
+    hooks = ("pre_grad_custom_pass", "joint_custom_pre_pass", "joint_custom_post_pass")
     around_fusion = ("_pre_fusion_custom_pass", "_post_fusion_custom_pass")
-    ours = ("force_disable_caches", "disabled_passes", *hooks, *around_fusion)
+    ours = ("force_disable_caches", "disabled_passes", "post_grad_custom_post_pass", *hooks, *around_fusion)
     given = {name: value for name, value in patches.items() if name not in ours}
     plain = {name: v for name, v in given.items() if v is None or isinstance(v, bool | int | float | str)}
     return plain, sorted(set(given) - set(plain))

@@ -7,8 +7,8 @@ z.copy_(y)`` is wrong without any pass of ours.) So we ask for each such value t
 made, by a copy into fresh memory. Inductor makes no copy of it: it computes the value right there, which it
 would have to do all the same.
 
-So it is with a value that a kernel writes through several of its arguments: Inductor would compute it for
-each of them, into memory of its own.
+So it is with a value that a kernel is given for several arguments and writes through one of them: Inductor
+would compute it for each of them, into memory of its own.
 
 And what a scatter, or the places of an ``index_put``, are computed of where they store: in one loop they are
 read after elements before them were stored. So are, of a list, values that are computed where another element
@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch.fx import Graph, Node
+from torch.fx.node import map_arg
 
 from ... import _torch
 from ...graph.alias import bases, uses, written
@@ -46,8 +47,8 @@ def realize(graph: Graph) -> int:
     inlined = _inlined(graph, roots) if defended("spoiled-by-a-scatter") else {}
     if not writes and not inlined:
         return 0
-    several = {root for root, kernels in writes.items() if len(set(kernels)) < len(kernels)}
-    several = several if defended("written-twice") else set()
+    twice = {r for r, kernels in writes.items() if any(_is_given_twice(k, r, roots) for k in kernels)}
+    several = twice if defended("written-twice") else set()
     found = _Late(graph, roots, writes if defended("spoiled-by-a-kernel") else {}, inlined)
     if defended("spoiled-by-a-list"):
         found.note_lists(node for kernels in writes.values() for node in kernels if lists.is_list(node))
@@ -59,16 +60,23 @@ def realize(graph: Graph) -> int:
 
 
 def _writes(graph: Graph, roots: dict[Node, Node]) -> dict[Node, list[Node]]:
-    """Return the kernels that write each buffer, in order, once for each argument that they write it through.
+    """Return the kernels that write each buffer, in order.
 
     A list is given its place in the program where it is computed, before it is stored (on GPUs).
     """
     found: dict[Node, list[Node]] = {}
     for node in graph.nodes:
         if is_operator(node.target) and (lists.is_list(node) or not has_code(node.target)):
-            for operand in written(node):
-                found.setdefault(roots[operand], []).append(node)
+            for root in dict.fromkeys(roots[operand] for operand in written(node)):
+                found.setdefault(root, []).append(node)
     return found
+
+
+def _is_given_twice(kernel: Node, root: Node, roots: dict[Node, Node]) -> bool:
+    """Return whether a kernel is given parts of one value for several arguments, or elements of lists."""
+    given: list[Node] = []
+    map_arg((kernel.args, kernel.kwargs), given.append)
+    return sum(roots.get(n) is root for n in given) > 1
 
 
 def _inlined(graph: Graph, roots: dict[Node, Node]) -> dict[Node, set[Node]]:

@@ -29,7 +29,7 @@ from ..facts.refusal import Refusal
 from . import part_copy
 from .no_change import is_unchanged, lies_there
 from .old_value import snapshots
-from .own_element import is_own_element
+from .own_element import is_own_element, is_passed_twice
 
 _EXPLAINED = 64  # readers that a refusal looks at: more would not be read by anybody
 _SEEN, _EXPLAINED_LATER = 4096, 4  # fewer, once so many were looked at
@@ -268,6 +268,7 @@ def _same_node(decision: Decision, candidate: Candidate) -> Refusal | None:
         if decision.root(place.storage) is root
         and not decision.is_served(candidate.node, node)
         and not is_own_element(decision.model, candidate, place)
+        and not is_passed_twice(candidate, name, place)
         and (
             any(_meets(decision, place.region, w) for w in candidate.writes)
             or _is_refused(decision, candidate, place)

@@ -1,4 +1,4 @@
-"""Operands that an elementwise operator may be given although it writes the very same elements."""
+"""Operands that a call may be given although it writes the very same elements."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from ...graph.one_tensor import is_one_tensor
 from ...ops.schema import is_operator, schema_of
 from ..facts.candidate import Candidate
 from ..facts.model import Model
@@ -34,6 +35,13 @@ def is_own_element(model: Model, candidate: Candidate, place: Place) -> bool:
     return all(geometry.same(place.region, w) for w in met) and all(
         w.sizes == place.region.sizes for c in model.candidates_of.get(node, ()) for w in c.writes
     )
+
+
+def is_passed_twice(candidate: Candidate, name: str, place: Place) -> bool:
+    """Return whether the program passed parts of one tensor, to write and to read: eager sees the write."""
+    if place.storage is not candidate.operand.storage:
+        return False
+    return is_one_tensor(candidate.node, (name, *(arg for _, arg in candidate.labels)))
 
 
 def _is_pointwise_of_torch(op: Any) -> bool:

@@ -13,7 +13,7 @@ from torch.library import custom_op
 
 from pytest_reinplace.passes import ReinplacePass, _torch, inductor_options
 from pytest_reinplace.passes.graph.sizes import makes_sizes, shape_env_of
-from pytest_reinplace.passes.inductor.stage import ProtectPass
+from pytest_reinplace.passes.inductor.protect import ProtectPass
 
 from ..trace import arange, functional, ops
 

@@ -12,7 +12,7 @@ from torch._inductor.utils import fresh_inductor_cache
 from pytest_reinplace.passes import ReinplacePass, inductor_options
 from pytest_reinplace.passes.inductor import stage
 from pytest_reinplace.passes.inductor.mend import no_ops
-from pytest_reinplace.passes.inductor.stage import ProtectPass
+from pytest_reinplace.passes.inductor.protect import ProtectPass
 
 from ..trace import arange, functional, ops
 

@@ -1,0 +1,75 @@
+"""Calls that a program gives one tensor twice, whole or as views: to read, and to write.
+
+For such a call eager's meaning counts: it sees what it writes. Its functional form looks like that of
+``y = x.clone(); write_(x, y)`` once somebody has dropped the copy, and there the call must not. In the graph
+that Dynamo traced they differ: its fake tensors share memory as the program's tensors do. So it is noted
+there, and the notes travel with the nodes through AOTAutograd.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+from torch.fx import Graph, Node
+
+from .. import _torch
+from ..ops.schema import is_operator, schema_of, target_name
+from ..ops.wrapper import called
+from ..ops.wrapper_names import is_wrapper
+
+_TRAVELS = "custom"  # the entry of ``Node.meta`` that everybody hands on
+_KEY = "pytest_reinplace.one_tensor"
+_MARK = "of_one_tensor"
+
+
+def note(graph: Graph) -> None:
+    """Note, in a graph as Dynamo traced it, which arguments of each call are of one tensor."""
+    for node in graph.nodes:
+        op, named = _arguments(node) if node.op == "call_function" else ("", {})
+        of_storage: dict[int, list[str]] = {}
+        for name, value in named.items():
+            tensor = value.meta.get("example_value") if isinstance(value, Node) else None
+            key = _torch.storage_key(tensor) if isinstance(tensor, torch.Tensor) else None
+            if key is not None:
+                of_storage.setdefault(key, []).append(name)
+        found = [names for names in of_storage.values() if len(names) > 1]
+        if found:
+            node.meta[_TRAVELS] = {**node.meta.get(_TRAVELS, {}), _KEY: [op, found]}
+
+
+def tell(graph: Graph) -> None:
+    """Let the names of wrappers tell: Inductor's caches know a graph by its text, which has no notes."""
+    for node in [n for n in graph.nodes if is_wrapper(n.target) and _noted(n) and _MARK not in n.name]:
+        with graph.inserting_before(node):
+            name = f"{node.name}_{_MARK}"
+            told = graph.create_node(node.op, node.target, node.args, node.kwargs, name=name)
+        told.meta = dict(node.meta)
+        node.replace_all_uses_with(told)
+        graph.erase_node(node)
+
+
+def is_one_tensor(node: Node, names: Iterable[str]) -> bool:
+    """Return whether the program gave a call one tensor for all of these arguments."""
+    return _MARK in node.name and any(set(names).issubset(one) for one in _noted(node))
+
+
+def _noted(node: Node) -> list[list[str]]:
+    """Return the notes of a call; what a composite operator calls inside is another one."""
+    noted = node.meta.get(_TRAVELS, {}).get(_KEY)
+    return noted[1] if noted and noted[0] == called(node) else []
+
+
+def _arguments(node: Node) -> tuple[str, Mapping[str, Any]]:
+    """Return the name of what Dynamo's graph calls, if it may write, and its arguments by their names."""
+    if node.target is _torch.hop("triton_kernel_wrapper_mutation"):
+        named: Any = node.kwargs
+        return _torch.triton_kernel_name(named["kernel_idx"]), named["kwargs"]
+    op = node.target
+    if isinstance(op, _torch.op_overload_packet()):
+        overloads = op.overloads()
+        op = getattr(op, overloads[0]) if len(overloads) == 1 else None
+    if not is_operator(op) or not schema_of(op).mutable:
+        return "", {}
+    return target_name(op), dict(zip(schema_of(op).names, node.args, strict=False)) | dict(node.kwargs)

@@ -1,0 +1,80 @@
+"""Our passes before the post-grad stage: what the program says is noted, and what changes nothing dropped."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from torch.fx import Graph, GraphModule
+
+from ..graph import one_tensor
+from ..graph.journal import Journal
+from ._torch import custom_graph_pass
+from .defects import defended
+from .identity import state
+from .mend import epilogues, no_ops
+from .mend.wrapper_views import count_from_bases
+from .schedule import check
+from .skip import skip
+
+if TYPE_CHECKING:
+    from .._torch import CustomGraphPass
+else:
+    CustomGraphPass = custom_graph_pass()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NotePass(CustomGraphPass):
+    """Notes in Dynamo's graph which calls are given one tensor twice (``pre_grad_custom_pass``)."""
+
+    name: str = "note"
+
+    def __call__(self, graph: Graph) -> None:
+        """Note it in a graph and in those that it calls, as Inductor calls it."""
+        journal = Journal(graph)
+        try:
+            for one in _all(graph):
+                one_tensor.note(one)
+        except Exception as error:  # noqa: BLE001  (a compile never fails because of us)
+            skip(journal, "tensors passed twice are not noted", error)
+
+    def uuid(self) -> Any:
+        """Identify the pass by its source."""
+        return ("pytest-reinplace", self.name, *state())
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ProtectPass(CustomGraphPass):
+    """Drops what changes nothing, but no copy that matters (``joint_custom_pre_pass``).
+
+    It runs once more behind the joint-graph patterns (``joint_custom_post_pass``), for what they leave.
+    """
+
+    name: str = "protect"
+
+    def __call__(self, graph: Graph) -> None:
+        """Mend a graph and drop its no-ops, as Inductor calls it."""
+        check.begin()
+        journal = Journal(graph)
+        try:
+            for one in _all(graph):
+                one_tensor.tell(one)
+            count_from_bases(graph)
+            if no_ops.is_ours():
+                epilogues.order(graph)
+                no_ops.remove(graph)
+            if defended("recomputed-from-written"):
+                epilogues.save_readers(graph)
+        except Exception as error:  # noqa: BLE001  (a compile never fails because of us)
+            skip(journal, "copies are not protected", error)
+
+    def uuid(self) -> Any:
+        """Identify the pass by its source and by what was declared about operators."""
+        return ("pytest-reinplace", self.name, *state())
+
+
+def _all(graph: Graph) -> list[Graph]:
+    """Return a graph and those that it calls."""
+    owner = graph.owning_module
+    modules = owner.modules() if owner is not None else ()
+    return [graph, *(m.graph for m in modules if isinstance(m, GraphModule) and m is not owner)]
