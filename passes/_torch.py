@@ -212,6 +212,12 @@ def storage_key(tensor: torch.Tensor) -> int | None:
         return None
 
 
+def is_real_view(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor is a view, of real numbers, of a complex one."""
+    base = tensor._base
+    return base is not None and base.is_complex() and not tensor.is_complex()
+
+
 def fake_mode_of(values: Iterable[Any]) -> Any:
     """Return the FakeTensorMode of the first fake tensor in ``values``, or ``None``."""
     fake_tensor = private("torch._subclasses.fake_tensor", "FakeTensor")

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from torch.fx import Graph, GraphModule
 
-from ..graph import one_tensor
+from ..graph import program_notes
 from ..graph.journal import Journal
 from ._torch import custom_graph_pass
 from .defects import defended
 from .identity import state
 from .mend import epilogues, no_ops
+from .mend.real_views import count_in_reals
 from .mend.wrapper_views import count_from_bases
 from .schedule import check
 from .skip import skip
@@ -25,7 +26,7 @@ else:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NotePass(CustomGraphPass):
-    """Notes in Dynamo's graph which calls are given one tensor twice (``pre_grad_custom_pass``)."""
+    """Notes in Dynamo's graph what calls that write are given (``pre_grad_custom_pass``)."""
 
     name: str = "note"
 
@@ -34,9 +35,9 @@ class NotePass(CustomGraphPass):
         journal = Journal(graph)
         try:
             for one in _all(graph):
-                one_tensor.note(one)
+                program_notes.note(one)
         except Exception as error:  # noqa: BLE001  (a compile never fails because of us)
-            skip(journal, "tensors passed twice are not noted", error)
+            skip(journal, "what calls are given is not noted", error)
 
     def uuid(self) -> Any:
         """Identify the pass by its source."""
@@ -58,7 +59,8 @@ class ProtectPass(CustomGraphPass):
         journal = Journal(graph)
         try:
             for one in _all(graph):
-                one_tensor.tell(one)
+                program_notes.tell(one)
+            count_in_reals(graph)
             count_from_bases(graph)
             if no_ops.is_ours():
                 epilogues.order(graph)

@@ -1,11 +1,10 @@
 """The pass inside Inductor, by its public hooks, and what it takes to be right there.
 
-Before AOTAutograd ``NotePass`` notes which calls are given one tensor twice. Before and after the patterns of
-the joint-graph stage ``ProtectPass`` drops copies and views that change
-nothing, with Inductor's own no-op removal switched off, which drops copies that keep two tensors apart, too.
-After the post-grad patterns ``ReinplacePass`` rewrites the graph, with Inductor's own reinplacing switched
-off. When the scheduler fuses, ``FusionVeto`` refuses what would race, and ``ScheduleCheck`` looks at the
-outcome.
+Before AOTAutograd ``NotePass`` notes what calls that write are given. Before and after the patterns of the
+joint-graph stage ``ProtectPass`` drops copies and views that change nothing, with Inductor's own no-op
+removal switched off, which drops copies that keep two tensors apart, too. After the post-grad patterns
+``ReinplacePass`` rewrites the graph, with Inductor's own reinplacing switched off. When the scheduler fuses,
+``FusionVeto`` refuses what would race, and ``ScheduleCheck`` looks at the outcome.
 """
 
 from __future__ import annotations

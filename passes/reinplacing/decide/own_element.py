@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ...graph.one_tensor import is_one_tensor
+from ...graph.program_notes import is_one_tensor
 from ...ops.schema import is_operator, schema_of
 from ..facts.candidate import Candidate
 from ..facts.model import Model

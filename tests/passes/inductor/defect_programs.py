@@ -60,6 +60,12 @@ def written_part_of_a_part(x: Tensor, by: Tensor) -> Tensor:
     return x + 1
 
 
+def real_part(x: Tensor) -> Tensor:
+    new = torch.complex(x, -x)
+    ops.scale(new.real[1:3], x[:2])
+    return new
+
+
 def two_clones(x: Tensor) -> tuple[Tensor, Tensor]:
     new = x + 1
     return new.clone(), new.clone()
@@ -173,6 +179,7 @@ _V1 = {"enable_auto_functionalized_v2": False}
 
 PROGRAMS: dict[str, Program] = {
     "slices-from-storage": Program(slices, lambda: (inside(32),)),
+    "real-view-of-complex": Program(real_part, lambda: (arange(4, 4),)),
     "offset-of-a-view": Program(written_part_of_a_part, rows, dynamic=True),
     "offset-after-a-store": Program(stored_then_scaled, lambda: (inside(24),)),
     "late-epilogue": Program(copied_then_written, lambda: (arange(8, 4), arange(4, 4))),

@@ -10,7 +10,8 @@ import torch
 from torch._inductor.utils import fresh_inductor_cache
 
 from pytest_reinplace.passes import ReinplacePass, inductor_options
-from pytest_reinplace.passes.inductor import stage
+from pytest_reinplace.passes.graph import program_notes
+from pytest_reinplace.passes.inductor import protect, stage
 from pytest_reinplace.passes.inductor.mend import no_ops
 from pytest_reinplace.passes.inductor.protect import ProtectPass
 
@@ -84,7 +85,7 @@ def test_so_it_is_before_the_joint_stage(
 ) -> None:
     gm, _ = functional(program, arange(4, 4), arange(4, 4))
     before = shown(gm.graph)
-    monkeypatch.setattr(no_ops if step == "remove" else stage, step, broken)
+    monkeypatch.setattr(no_ops if step == "remove" else protect, step, broken)
     with caplog.at_level(logging.WARNING, "pytest_reinplace"):
         ProtectPass()(gm.graph)
     (message,) = warnings_in(caplog)
@@ -99,9 +100,11 @@ def test_without_a_failure_the_graph_changes(caplog: pytest.LogCaptureFixture) -
     assert shown(gm.graph) != before and not warnings_in(caplog)
 
 
-@pytest.mark.parametrize("step", ["realize", "count_from_bases"])
-def test_the_compile_goes_on(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage, step, broken)
+@pytest.mark.parametrize(
+    ("module", "step"), [(stage, "realize"), (protect, "count_from_bases"), (program_notes, "note")]
+)
+def test_the_compile_goes_on(module: Any, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, step, broken)
     torch.compiler.reset()
     given, expected = (arange(4, 4), arange(4, 4)), (arange(4, 4), arange(4, 4))
     with fresh_inductor_cache():

@@ -12,7 +12,7 @@ from torch.fx import GraphModule
 
 from pytest_reinplace.passes import NotePass, ProtectPass, inductor_options, observe
 from pytest_reinplace.passes._torch import hop
-from pytest_reinplace.passes.graph.one_tensor import is_one_tensor
+from pytest_reinplace.passes.graph.program_notes import is_one_tensor
 from pytest_reinplace.passes.report import Report
 
 from ..trace import arange
@@ -163,13 +163,17 @@ def noted(program: Any, *args: Tensor) -> list[Any]:
 
     torch._dynamo.reset()
     torch.compile(program, backend=backend, fullgraph=True)(*args)
-    return [list(note.values()) for note in found if note]
+    return [note["pytest_reinplace"] for note in found if note]
+
+
+def note_of(op: str, *shared: str) -> dict[str, Any]:
+    return {"call": f"reinplace_test::{op}", "shared": [list(shared or ("x", "by"))], "real": []}
 
 
 def test_arguments_are_named_with_what_they_are_given_to() -> None:
-    assert noted(one_input, arange(6)) == [[["reinplace_test::accumulate", [["x", "by"]]]]]
-    assert noted(views_of_one, arange(6)) == [[["reinplace_test::accumulate", [["x", "by"]]]]]
-    assert noted(one_of_three, arange(6)) == [[["reinplace_test::accumulate_both", [["x", "by"]]]]]
+    assert noted(one_input, arange(6)) == [note_of("accumulate")]
+    assert noted(views_of_one, arange(6)) == [note_of("accumulate")]
+    assert noted(one_of_three, arange(6)) == [note_of("accumulate_both")]
 
 
 @pytest.mark.parametrize("program", [a_clone, a_copy, equal_ones])
@@ -186,7 +190,7 @@ def wrapper(note: Any) -> GraphModule:
     x = graph.placeholder("x")
     op = torch.ops.reinplace_test.accumulate.default
     node = graph.call_function(hop("auto_functionalized"), (op,), {"x": x, "by": x})
-    node.meta["custom"] = {"pytest_reinplace.one_tensor": note}
+    node.meta["custom"] = {"pytest_reinplace": note}
     graph.output(node)
     return GraphModule(torch.nn.Module(), graph)
 
@@ -194,9 +198,9 @@ def wrapper(note: Any) -> GraphModule:
 @pytest.mark.parametrize(
     ("note", "is_one"),
     [
-        (["reinplace_test::accumulate", [["x", "by"]]], True),
-        (["reinplace_test::composite", [["x", "by"]]], False),  # which calls it, with whatever
-        (["reinplace_test::accumulate", [["by", "other"]]], False),
+        (note_of("accumulate"), True),
+        (note_of("composite"), False),  # which calls it, with whatever
+        (note_of("accumulate", "by", "other"), False),
     ],
 )
 def test_notes_are_of_that_call_and_told_by_its_name(note: Any, is_one: bool) -> None:

@@ -1,9 +1,13 @@
-"""Calls that a program gives one tensor twice, whole or as views: to read, and to write.
+"""What a program says of a call that writes, and its functional form no longer does.
 
-For such a call eager's meaning counts: it sees what it writes. Its functional form looks like that of
-``y = x.clone(); write_(x, y)`` once somebody has dropped the copy, and there the call must not. In the graph
-that Dynamo traced they differ: its fake tensors share memory as the program's tensors do. So it is noted
-there, and the notes travel with the nodes through AOTAutograd.
+*What is given twice.* Where a program passes one tensor, whole or as views, to read and to write, eager's
+meaning counts: the call sees what it writes. Its functional form looks like that of ``y = x.clone();
+write_(x, y)`` once somebody has dropped the copy, and there the call must not.
+
+*Real views.* ``write_(c.real)`` becomes a wrapper with the strides of real numbers, of a complex base.
+
+In the graph that Dynamo traced fake tensors share memory as the program's do. So it is noted there, and the
+notes travel with the nodes through AOTAutograd.
 """
 
 from __future__ import annotations
@@ -20,23 +24,26 @@ from ..ops.wrapper import called
 from ..ops.wrapper_names import is_wrapper
 
 _TRAVELS = "custom"  # the entry of ``Node.meta`` that everybody hands on
-_KEY = "pytest_reinplace.one_tensor"
-_MARK = "of_one_tensor"
+_KEY = "pytest_reinplace"
+_MARK = "as_noted"
 
 
 def note(graph: Graph) -> None:
-    """Note, in a graph as Dynamo traced it, which arguments of each call are of one tensor."""
+    """Note, in a graph as Dynamo traced it, what each call is given."""
     for node in graph.nodes:
         op, named = _arguments(node) if node.op == "call_function" else ("", {})
         of_storage: dict[int, list[str]] = {}
+        real = []
         for name, value in named.items():
             tensor = value.meta.get("example_value") if isinstance(value, Node) else None
             key = _torch.storage_key(tensor) if isinstance(tensor, torch.Tensor) else None
             if key is not None:
                 of_storage.setdefault(key, []).append(name)
-        found = [names for names in of_storage.values() if len(names) > 1]
-        if found:
-            node.meta[_TRAVELS] = {**node.meta.get(_TRAVELS, {}), _KEY: [op, found]}
+                real += [name] if _torch.is_real_view(tensor) else []
+        shared = [names for names in of_storage.values() if len(names) > 1]
+        if shared or real:
+            noted = {"call": op, "shared": shared, "real": real}
+            node.meta[_TRAVELS] = {**node.meta.get(_TRAVELS, {}), _KEY: noted}
 
 
 def tell(graph: Graph) -> None:
@@ -52,13 +59,18 @@ def tell(graph: Graph) -> None:
 
 def is_one_tensor(node: Node, names: Iterable[str]) -> bool:
     """Return whether the program gave a call one tensor for all of these arguments."""
-    return _MARK in node.name and any(set(names).issubset(one) for one in _noted(node))
+    return _MARK in node.name and any(set(names).issubset(one) for one in _noted(node).get("shared", ()))
 
 
-def _noted(node: Node) -> list[list[str]]:
+def real_views(node: Node) -> frozenset[str]:
+    """Return the arguments of a call for which the program gave it real views of complex tensors."""
+    return frozenset(_noted(node).get("real", ()))
+
+
+def _noted(node: Node) -> dict[str, Any]:
     """Return the notes of a call; what a composite operator calls inside is another one."""
     noted = node.meta.get(_TRAVELS, {}).get(_KEY)
-    return noted[1] if noted and noted[0] == called(node) else []
+    return noted if noted and noted["call"] == called(node) else {}
 
 
 def _arguments(node: Node) -> tuple[str, Mapping[str, Any]]:
