@@ -33,7 +33,10 @@ def makes_sizes(node: Node) -> bool:
     """
     if node.meta.get("unbacked_bindings"):
         return True
-    made = _sizes(node.meta.get("val"))
+    value = node.meta.get("val")
+    if isinstance(value, torch.Tensor) and {int}.issuperset(map(type, value.size())):
+        return False
+    made = _sizes(value)
     return bool(made) and not made <= _sizes([n.meta.get("val") for n in node.all_input_nodes])
 
 

@@ -82,7 +82,7 @@ class _Walk(Rewriter):
     def run(self) -> list[Node]:
         """Rewrite all nodes; returns those that have no users any more, in graph order."""
         by_node, erased, stale = self.model.candidates_of, self.decision.erased, self.stale
-        aside = self.model.premises.aside
+        aside, makers = self.model.premises.aside, out_wrapper.found(self.model.graph)
         for node in list(self.model.graph.nodes):
             self.current = node
             for snapshot in self.snapshots.get(node, ()):
@@ -94,7 +94,7 @@ class _Walk(Rewriter):
                     self._copy_operand(node, operand)
                 kind.rewrite(self, node, by_node[node])
                 self._revalue(node)
-            elif out_wrapper.sees_to(node):  # also where it has nothing to write into
+            elif node in makers:  # also where it has nothing to write into
                 out_wrapper.rewrite(self, node, [])
             elif node in erased:
                 self.replace(node, node.args[0])

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.fx import Node
+from torch.fx import Graph, Node
 
 from ... import _torch
 from ...errors import GraphError
@@ -38,6 +38,12 @@ def sees_to(node: Node) -> bool:
     op = node.args[0] if node.args else None
     names = schema_of(op).mutable if is_operator(op) else ()
     return bool(names) and all(f"_{name}_dtype" in node.kwargs for name in names)
+
+
+def found(graph: Graph) -> set[Node]:
+    """Return all such wrappers of a graph."""
+    wrappers = graph.find_nodes(op="call_function", target=_torch.hop("auto_functionalized_v2"), sort=False)
+    return set(filter(sees_to, wrappers))
 
 
 def visit(model: Model, node: Node) -> bool:

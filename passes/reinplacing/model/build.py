@@ -220,13 +220,15 @@ def _visit_view(model: Model, node: Node, schema: OpSchema) -> None:
         # An offset into the old layout means nothing in the new one.
         owner.storage.close(Reason.LAYOUT, node)
     sees_view = model.target.sees_view
-    if not sees_view(node, of_input=True):
-        owner.storage.close(Reason.LOWERING, node)
-    elif not sees_view(node, of_input=False):
-        owner.storage.of_input = node
+    if not sees_view(node, of_input=False):
+        if sees_view(node, of_input=True):
+            owner.storage.of_input = node
+        else:
+            owner.storage.close(Reason.LOWERING, node)
     is_unsure = schema.view_or_copy and isinstance(operand, Node) and model.layouts.of(operand).untold
-    shares = (_torch.storage_key(t) == _torch.storage_key(owner.value) for t in tensors(val))
-    if not is_unsure and all(shares):
+    views = (val,) if isinstance(val, torch.Tensor) else tuple(tensors(val))
+    key = _torch.storage_key(owner.value)
+    if not is_unsure and all(_torch.storage_key(view) == key for view in views):
         model.values[node] = model.inside(owner.storage, val)
     elif schema.view_or_copy and not is_unsure:
         _visit_pure(model, node)
