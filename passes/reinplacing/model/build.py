@@ -219,9 +219,8 @@ def _visit_view(model: Model, node: Node, schema: OpSchema) -> None:
     if is_absolute(node) and owner.storage.relaid and node not in model.relaid:
         # An offset into the old layout means nothing in the new one.
         owner.storage.close(Reason.LAYOUT, node)
-    sees_view = model.target.sees_view
-    if not sees_view(node, of_input=False):
-        if sees_view(node, of_input=True):
+    if not model.target.sees_view(node, of_input=False):
+        if model.target.sees_view(node, of_input=True):
             owner.storage.of_input = node
         else:
             owner.storage.close(Reason.LOWERING, node)
