@@ -12,10 +12,18 @@ from .weights import Step, begin, weights
 
 
 class Shipped(Step):
-    """An optimizer that keeps settings beside its groups, which copying a torch optimizer leaves out."""
+    """An optimizer that counts its steps in Python numbers and keeps settings beside its groups."""
+
+    def step(self) -> None:
+        """Update weights and states in place; the same step of the training however often it is called."""
+        groups = self.optimizer.param_groups
+        numbers = [{name: group[name] for name in group if name != "params"} for group in groups]
+        self.optimizer.step()
+        for group, before in zip(groups, numbers, strict=True):
+            group.update(before)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Shipped:
-        """Return a copy with the settings."""
+        """Return a copy with the settings, which copying a torch optimizer leaves out."""
         copied = copy.deepcopy(self.optimizer, memo)
         for name, value in vars(self.optimizer).items():
             if name not in vars(copied):
