@@ -11,19 +11,19 @@ class Paths(torch.nn.Module):
     """Distances between all pairs of nodes, and the next stop on the way."""
 
     def forward(self, distances: torch.Tensor, following: torch.Tensor) -> torch.Tensor:
-        """Return ``distances``, ``(nodes, nodes)``; ``following`` holds the next stop of each pair."""
-        for k in range(len(distances)):
-            through = distances[:, k].unsqueeze(1) + distances[k].unsqueeze(0)
+        """Return ``distances``, ``(graphs, nodes, nodes)``; ``following`` holds the next stop of each."""
+        for k in range(distances.shape[1]):
+            through = distances[:, :, k].unsqueeze(2) + distances[:, k].unsqueeze(1)
             shorter = through < distances
-            following[:] = torch.where(shorter, following[:, k].unsqueeze(1), following)
+            following[:] = torch.where(shorter, following[:, :, k].unsqueeze(2), following)
             torch.minimum(distances, through, out=distances)
         return distances
 
 
-def shortest(device: str, *, nodes: int) -> Program:
-    """Return the distances of a random graph with ``nodes`` nodes."""
+def shortest(device: str, *, graphs: int, nodes: int) -> Program:
+    """Return the distances of random graphs with ``nodes`` nodes."""
     torch.manual_seed(0)
     with torch.device(device):
-        distances = torch.rand(nodes, nodes)
-        distances.fill_diagonal_(0)
-        return Program(Paths(), (distances, torch.arange(nodes).repeat(nodes, 1)))
+        distances = torch.rand(graphs, nodes, nodes)
+        distances.diagonal(dim1=1, dim2=2).zero_()
+        return Program(Paths(), (distances, torch.arange(nodes).repeat(graphs, nodes, 1)))

@@ -20,10 +20,11 @@ class Soap(torch.optim.Optimizer):
         state = self.state[weight]
         state["average"] = torch.zeros_like(weight)
         state["square"] = torch.zeros_like(weight)
-        state["left"], state["right"] = grad @ grad.T, grad.T @ grad
-        for side in ("left", "right"):
-            eye = torch.eye(len(state[side]), device=grad.device, dtype=grad.dtype)
-            state[side + "_basis"] = torch.linalg.eigh(state[side] + 1e-6 * eye).eigenvectors.contiguous()
+        for side, factor in (("left", grad @ grad.T), ("right", grad.T @ grad)):
+            # As after many steps: of one gradient alone most directions of the basis would be arbitrary.
+            factor.diagonal().add_(torch.linspace(1, len(factor), len(factor), device=grad.device))
+            state[side] = factor
+            state[side + "_basis"] = torch.linalg.eigh(factor).eigenvectors.flip(1).contiguous()
         state["step"] = torch.zeros((), device=grad.device)
 
     def turn(self, weight: torch.Tensor, beta: float) -> None:

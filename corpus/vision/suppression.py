@@ -48,15 +48,14 @@ class Greedy(torch.nn.Module):
         self.threshold = threshold
 
     def forward(self, boxes: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        """Return which of ``(boxes, 4)`` are kept, ``(boxes,)``."""
-        order = scores.argsort(descending=True)
-        suppresses = overlaps(boxes[order], boxes[order]).triu_(1) > self.threshold
+        """Return which of ``(images, boxes, 4)`` are kept, ``(images, boxes)``."""
+        order = scores.argsort(1, descending=True)
+        ordered = boxes.gather(1, order.unsqueeze(2).expand_as(boxes))
+        suppresses = overlaps(ordered, ordered).triu_(1) > self.threshold
         keep = torch.ones_like(order, dtype=torch.bool)
-        for number in range(len(order)):
-            keep[number + 1 :] &= ~(suppresses[number, number + 1 :] & keep[number])
-        result = torch.zeros_like(keep)
-        result[order] = keep
-        return result
+        for number in range(order.shape[1]):
+            keep[:, number + 1 :] &= ~(suppresses[:, number, number + 1 :] & keep[:, number : number + 1])
+        return torch.zeros_like(keep).scatter_(1, order, keep)
 
 
 def _random_boxes(*shape: int) -> torch.Tensor:
@@ -71,8 +70,8 @@ def soft(device: str, *, images: int, boxes: int, kept: int) -> Program:
         return Program(Soft(kept, 0.5), (_random_boxes(images, boxes), torch.rand(images, boxes)))
 
 
-def greedy(device: str, *, boxes: int) -> Program:
-    """Return which boxes are kept."""
+def greedy(device: str, *, images: int, boxes: int) -> Program:
+    """Return which boxes of each image are kept."""
     torch.manual_seed(0)
     with torch.device(device):
-        return Program(Greedy(0.5), (_random_boxes(boxes), torch.rand(boxes)))
+        return Program(Greedy(0.5), (_random_boxes(images, boxes), torch.rand(images, boxes)))
