@@ -50,7 +50,7 @@ def unet(device: str, *, config: dict[str, Any], batch: int, tokens: int, dtype:
 class Decoding(torch.nn.Module):
     """The tiled decoder of an autoencoder, and its result scaled to images."""
 
-    def __init__(self, model: torch.nn.Module) -> None:
+    def __init__(self, model: Any) -> None:
         super().__init__()
         self.model = model
 

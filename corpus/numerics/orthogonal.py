@@ -34,7 +34,8 @@ class Householder(torch.nn.Module):
             vector /= vector.norm()
             matrix[k:, k:] -= 2 * torch.outer(vector, vector @ matrix[k:, k:])
             right[k:] -= 2 * torch.outer(vector, vector @ right[k:])
-        return torch.linalg.solve_triangular(matrix[:columns], right[:columns], upper=True)
+        solution: torch.Tensor = torch.linalg.solve_triangular(matrix[:columns], right[:columns], upper=True)
+        return solution
 
 
 class Arnoldi(torch.nn.Module):

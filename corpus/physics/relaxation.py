@@ -18,7 +18,7 @@ class Relaxation(torch.nn.Module):
         self.factor = factor
         self.register_buffer("potential", torch.zeros(side, side))
 
-    def half(self, charge: torch.Tensor, row: int, column: int) -> None:
+    def relax_half(self, charge: torch.Tensor, row: int, column: int) -> None:
         """Relax every second point of every second row, from ``(row, column)`` on."""
         grid = self.potential
         side = grid.shape[0]
@@ -33,7 +33,7 @@ class Relaxation(torch.nn.Module):
         """Return the potential's energy; ``charge`` is ``(side, side)``."""
         for _ in range(self.sweeps):
             for row, column in ((1, 1), (2, 2), (1, 2), (2, 1)):
-                self.half(charge, row, column)
+                self.relax_half(charge, row, column)
         return (self.potential * charge).sum()
 
 

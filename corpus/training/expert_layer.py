@@ -66,7 +66,8 @@ class Layers(torch.nn.Module):
         """Return ``(tokens, hidden)``."""
         for norm, layer in zip(self.norms, self.layers, strict=True):
             tokens = tokens + layer(norm(tokens))
-        return tokens * len(tokens) ** -0.5
+        scaled: torch.Tensor = tokens * len(tokens) ** -0.5
+        return scaled
 
 
 def training(

@@ -78,7 +78,7 @@ def images(device: str, *, config: dict[str, Any], batch: int, dtype: str) -> Pr
     kind = getattr(torch, dtype)
     with torch.device(device):
         model = ViTForImageClassification(configuration).to(kind).train()
-        side = configuration.image_size
+        side: Any = configuration.image_size
         pixels = torch.randn(batch, 3, side, side, dtype=kind)
         labels = torch.randint(0, 2, (batch,))
     return Program(Loss(model), ({"pixel_values": pixels, "labels": labels},))

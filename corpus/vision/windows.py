@@ -72,7 +72,8 @@ class MaskedAutoencoder(torch.nn.Module):
         tokens = self.token.repeat(batch, count, 1)
         tokens[rows, visible] = encoded
         error = (self.decode(tokens) - patches).square().mean(2)
-        return (error * mask).sum(1) / mask.sum(1)
+        loss: torch.Tensor = (error * mask).sum(1) / mask.sum(1)
+        return loss
 
 
 def shifted(device: str, *, batch: int, side: int, width: int, window: int, shift: int) -> Program:
