@@ -22,6 +22,11 @@ FOLDER = Path(pytest_reinplace.corpus.__file__).parent
 ENTRIES = {path.name.removesuffix(SUFFIX): load(path) for path in sorted(FOLDER.glob(f"*{SUFFIX}"))}
 
 
+# What Inductor's own pass computes wrongly: what a backward reads of an input that was written meanwhile, and
+# a copy of an input that is made after its source was written.
+_WRONG_WITH_STOCK = ("bert-training", "cloth-constraints", "lstm-training")
+
+
 @pytest.fixture(params=ENTRIES)
 def entry(request: pytest.FixtureRequest) -> Entry:
     found = ENTRIES[request.param]
@@ -33,13 +38,36 @@ def entry(request: pytest.FixtureRequest) -> Entry:
 
 def test_the_corpus_has_the_families_it_names() -> None:
     assert set(ENTRIES) >= {
-        "adamw-foreach", "gemma-sliding", "gpt-fast-decode", "gpt2-decode", "int-position-decode",
-        "llama-decode", "llama-int8-cache", "llama-paged", "mamba-decode", "mamba2-decode", "mixtral-decode",
-        "moe-permute", "qwen-decode", "ring-buffer", "rwkv-decode", "serving-four-layers-v1",
+        "adafactor-step", "adam-8bit-step", "adamw-foreach", "adan-step", "arnoldi-basis",
+        "augment-boxes", "augment-colors", "augment-mosaic", "automaton-history", "beam-search-step",
+        "bert-training", "biquad-cascade", "cholesky-blocks", "cholesky-columns", "cloth-constraints",
+        "conjugate-gradients", "continuous-batching", "ctc-alphas", "ddim-inpainting",
+        "delta-rule-inverse", "delta-rule-recurrent", "depth-buffer", "diffusers-tiled-decode",
+        "diffusers-unet-step", "echo-canceller", "edit-distance-rows", "edit-distance-table",
+        "fdtd-maxwell", "floyd-warshall", "game-of-life", "gemma-sliding", "generalized-advantages",
+        "gpt-fast-decode", "gpt2-decode", "gram-schmidt", "grammar-bitmask", "graph-attention-library",
+        "graph-attention-training", "greedy-nms", "hadamard-butterflies", "heat-jacobi", "hmm-forward",
+        "householder-least-squares", "int-position-decode", "ising-checkerboard", "knapsack-row",
+        "lamb-step", "lattice-boltzmann", "lattice-boltzmann-masked", "lion-step", "llama-decode",
+        "llama-int8-cache", "llama-paged", "logits-processors", "lstm-outputs", "lstm-training",
+        "lu-pivoting", "mamba-decode", "mamba2-decode", "mamba2-training", "masked-autoencoder",
+        "masked-diffusion-decode", "mixtral-decode", "mixtral-training", "moe-capacity-training",
+        "moe-permute", "molecular-dynamics", "multi-diffusion", "multistep-solver", "muon-step",
+        "muon-torch", "online-cepstral-mean", "particle-in-cell", "poisson-red-black",
+        "prefix-sum-tree", "pytorch-optimizer-adan", "pytorch-optimizer-lamb", "pytorch-optimizer-soap",
+        "qwen-decode", "replay-buffer-index", "replay-buffer-slices", "reverb-delay-lines",
+        "ring-buffer", "running-statistics", "rwkv-decode", "sampling-penalties", "schedule-free-step",
+        "schedulefree-adamw", "seq2seq-teacher-forcing", "serving-four-layers-v1",
         "serving-four-layers-v2", "serving-quant-v1", "serving-quant-v2", "serving-sampler",
-        "serving-speculative", "serving-v1", "serving-v2", "streaming-conv", "streaming-conv-roll",
-        "shared-pools-v1", "shared-pools-v2", "t5-cross-attention", "triton-autotuned", "triton-cache-write",
-        "triton-rms-norm", "triton-rope", "whisper-cross-attention",
+        "serving-speculative", "serving-v1", "serving-v2", "shared-pools-v1", "shared-pools-v2",
+        "shifted-windows", "soap-step", "soap-turn", "soft-dtw", "soft-nms", "softmax-splatting",
+        "spec-augment", "speculative-tree-compact", "speculative-verify", "streaming-conv",
+        "streaming-conv-roll", "streaming-denoiser", "sum-tree-replay", "t5-cross-attention",
+        "tiled-decoder", "timm-resnet-training", "timm-vit-training", "torchao-adamw-8bit",
+        "triangular-solve", "tridiagonal-thomas", "triton-autotuned", "triton-cache-write",
+        "triton-rms-norm", "triton-rope", "vectorized-environment", "vit-training", "viterbi-path",
+        "vocoder-overlap-add", "vtrace-targets", "wave-leapfrog", "whisper-cross-attention",
+        "whole-training-step",
     }  # fmt: skip
 
 
@@ -95,5 +123,10 @@ def test_an_entry_is_as_expected_on_the_cpu(entry: Entry, pass_name: str) -> Non
     if pass_name == "inductor" and not torch.__version__.startswith(_LISTED_ON):
         preset = dataclasses.replace(preset, clones={})
     verdict = run(entry, preset, pass_name, "graph", FOLDER)
+    if pass_name == "inductor" and entry.name in _WRONG_WITH_STOCK:
+        assert verdict.differences or not preset.clones, (
+            "right with Inductor's own pass: take it off the list"
+        )
+        verdict = dataclasses.replace(verdict, differences=())
     if verdict.problems():
         pytest.fail(str(verdict), pytrace=False)
