@@ -36,6 +36,9 @@ class Case:
     Args:
         program: the program.
         setting: how it is compiled.
+
+    ``functional`` is what is wrong with its functional graph. A graph that wrong is not the program, though our
+    passes mend some; where there is no graph, the program is unfit.
     """
 
     def __init__(self, program: HardProgram, setting: Setting) -> None:
@@ -45,7 +48,8 @@ class Case:
         self._expected: list[Called] = [called(self._function, given) for given in self._inputs()]
         found, _ = self._differences(has_peak=False, **_FUNCTIONAL)
         self.tolerated: set[str] = {text for text in found if _kind(text) in _SEEN_BY_FEW}
-        self.is_unfit: bool = len(self.tolerated) < len(found)
+        self.functional: str = next((text for text in found if text not in self.tolerated), "")
+        self.is_unfit: bool = self.functional.startswith(RAISES)
 
     def judged(self, options: dict[str, Any]) -> Judged:
         """Compile by Inductor with options and return what is wrong beyond what the functional graph has."""

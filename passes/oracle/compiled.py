@@ -39,17 +39,19 @@ class Fate(NamedTuple):
         seed: the program's.
         problems: for each side what is wrong, ``""`` where nothing is; empty for a program that is unfit.
         peaks: for each side the most bytes that a call held, of hard programs that it compiled right.
+        functional: what is wrong with the functional graph of a hard program, which then is another program.
     """
 
     seed: int
     problems: dict[str, str]
     peaks: dict[str, int] = {}  # noqa: RUF012  (nobody writes it)
+    functional: str = ""
 
     @property
     def is_above(self) -> bool:
         """Return whether ours held more than the other side where both are right."""
         first, *others = self.peaks.values() if len(self.peaks) > 1 else (0, 0)
-        return not any(self.problems.values()) and first > min(others)
+        return first > min(others) and not self.functional
 
 
 _PLAIN = Setting()
@@ -142,7 +144,8 @@ def _fate(program: RandomProgram | HardProgram, sides: Sequence[str], setting: S
     case = Case(program, setting)
     found = {side: case.judged(SIDES[side]()) for side in (() if case.is_unfit else sides)}
     problems = {side: judged.problem for side, judged in found.items()}
-    return Fate(program.seed, problems, {s: judged.peak for s, judged in found.items() if not judged.problem})
+    peaks = {side: judged.peak for side, judged in found.items() if not judged.problem}
+    return Fate(program.seed, problems, peaks, "" if case.is_unfit else case.functional)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -164,7 +167,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     seconds = time.perf_counter() - start
     pace = 60 * len(found) / seconds
     print(f"torch {torch.__version__}, {options.device}, {seconds:.0f} s, {pace:.0f} programs a minute")
-    failed = [fate for fate in found if fate.problems.get(sides[0])]
+    failed = [fate for fate in found if fate.problems.get(sides[0]) and not fate.functional]
     if failed:
         print(f"seeds that {sides[0]} fails:", *(fate.seed for fate in failed))
     above = [fate for fate in found if fate.is_above]
@@ -180,7 +183,7 @@ def table(found: Sequence[Fate], sides: Sequence[str]) -> str:
 
     Beside another side, ``alone`` are those of the last two that the other compiled right.
     """
-    fit = [fate for fate in found if fate.problems]
+    fit = [fate for fate in found if fate.problems and not fate.functional]
     lines = [f"{'pass':<15}{'programs':>10}{'right':>8}{'wrong':>8}{'raises':>8}{'alone':>8}"]
     for side in sides:
         texts = [fate.problems[side] for fate in fit]
@@ -188,10 +191,13 @@ def table(found: Sequence[Fate], sides: Sequence[str]) -> str:
         alone = sum(bool(fate.problems[side]) and sum(map(bool, fate.problems.values())) == 1 for fate in fit)
         counts = (len(fit), texts.count(""), len(texts) - texts.count("") - raises, raises, alone)
         lines.append(f"{side:<15}{counts[0]:>10}" + "".join(f"{n:>8}" for n in counts[1:]))
-    if len(fit) < len(found):
-        lines.append(
-            f"left out: {len(found) - len(fit)} that AOTAutograd refuses or makes another program of"
-        )
+    unfit = sum(not fate.problems for fate in found)
+    if unfit:
+        lines.append(f"left out: {unfit} that AOTAutograd refuses or makes another program of")
+    others = [fate for fate in found if fate.functional]
+    if others:
+        right = ", ".join(f"{side} right {sum(not f.problems[side] for f in others)}" for side in sides)
+        lines.append(f"of {len(others)} the functional graph is another program: {right}")
     return "\n".join(lines)
 
 
@@ -219,6 +225,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _line(fate: Fate) -> str:
     texts = [f"{side}: {text or 'right'}" for side, text in fate.problems.items()]
+    texts += [f"functional graph: {fate.functional}"] * bool(fate.functional)
     peaks = [f"{side} holds {peak} B" for side, peak in fate.peaks.items()] if fate.is_above else []
     return f"seed {fate.seed}: " + "; ".join([*texts, *peaks])
 
@@ -230,7 +237,10 @@ def _print(fate: Fate, side: str, setting: Setting) -> None:
         if isinstance(program, HardProgram):
             other = _fate(program, list(fate.problems), setting)
             texts = other.problems
-            if not texts or fate.is_above != other.is_above:
+            if not texts or (fate.is_above, bool(fate.functional)) != (
+                other.is_above,
+                bool(other.functional),
+            ):
                 return False
         else:
             texts = {s: problem(program, SIDES[s](), setting) for s in fate.problems}

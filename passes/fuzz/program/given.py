@@ -60,7 +60,10 @@ def drawn(draw: random.Random, form: Form, at: int, *, is_inside: bool = False) 
         v = f"{form.numbers((form.columns or form.rows) + 5, 19)}[3:-2]"
     lines += [f"v = {v}", f"i = torch.tensor({sorted(draw.sample(range(4), 2))})", f"k = {at}"]
     if form.is_training:
-        lines += ["w, v = w.detach().div(50).requires_grad_(), v.detach().div(50).requires_grad_()"]
+        lines += [
+            "x.div_(50), y.div_(50)",
+            "w, v = w.detach().div(50).requires_grad_(), v.detach().div(50).requires_grad_()",
+        ]
     return lines
 
 

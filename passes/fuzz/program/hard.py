@@ -52,7 +52,7 @@ class HardProgram:
         self._draw = random.Random(f"{seed} {is_training} {is_dynamic}")
         self.calls = self._calls(is_dynamic)
         self.options: dict[str, Any] = {}
-        if self._draw.random() < 0.25:
+        if self._draw.random() < 0.15:
             self.options["enable_auto_functionalized_v2"] = False
         self.lines: list[str] = []
         self.returned: list[str] = []
@@ -172,7 +172,7 @@ class HardProgram:
             yield self._like(calls=self.calls[1:])
 
     def without(self, at: int) -> HardProgram:
-        """Return the program without one of its lines, and without what that line computes among its results."""
+        """Return the program without a line, and without what that line computes among the results."""
         name, is_named, _ = self.lines[at].partition(" = ")
         other = self._like(lines=self.lines[:at] + self.lines[at + 1 :])
         if is_named:

@@ -45,7 +45,9 @@ def _store(scope: Scope) -> str:
     if kind < 0.55 and into.endswith("]"):
         return f"{into} {scope.of('=', '=', '+=', '*=')} {value}"
     if kind < 0.62:
-        return f"torch.add({fitting(scope, into)}, {value}, out={into})"
+        one, is_dense = scope.value(value), getattr(scope.value(into), "is_contiguous", bool)()
+        if getattr(one, "shape", None) == scope.shape(into) and is_dense:
+            return f"torch.add({value}, {fitting(scope, into)}, out={into})"
     return (
         f"{into}.{scope.of('copy_', 'copy_', 'add_', 'sub_', 'mul_')}({value})"
         if not value.isdigit()
@@ -99,6 +101,8 @@ def _masked(scope: Scope) -> str:
 def _tidy(scope: Scope) -> str:
     """Call an operator that reads before it writes."""
     one, two, other = scope.target(), scope.target(), scope.target()
+    if not (scope.is_apart(one, [two, other]) and scope.is_apart(two, [other])) and scope.chance(0.8):
+        two, other = "torch.zeros(3)", "None"
     value = fitting(scope, one)
     value = value if scope.shape(value) else scope.part(scope.draw.choice(scope.read))
     lists = [f"[{one}, {two}]", f"[{one}, {two}], {other}", f"[{one}]", f"[{one}], {two}", f"[{two}], None"]
@@ -136,6 +140,7 @@ def _harsh(scope: Scope) -> str:
 
 def _list(scope: Scope) -> str:
     into = [scope.target() for _ in range(scope.of(1, 2, 2, 3))]
+    into = [t for i, t in enumerate(into) if scope.is_apart(t, into[:i])]  # else the order counts
     joined, values = ", ".join(into), ", ".join(fitting(scope, t) for t in into)
     if scope.chance(0.3):
         return f"torch._foreach_{scope.of('mul_', 'add_')}([{joined}], {number(scope)})"

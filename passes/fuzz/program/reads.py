@@ -17,7 +17,7 @@ def number(scope: Scope) -> str:
 
 
 def fitting(scope: Scope, target: str, depth: int = 0) -> str:
-    """Return an expression that can be stored where a target is: as large, or made as large by broadcasting."""
+    """Return an expression that can be stored where a target is, by broadcasting perhaps."""
     shape = scope.shape(target)
     if shape is None or scope.chance(0.1):
         return number(scope)
@@ -25,9 +25,11 @@ def fitting(scope: Scope, target: str, depth: int = 0) -> str:
     if kind < 0.5:
         return _leaf(scope, shape)
     one = fitting(scope, target, depth + 1)
+    if one.isdigit():
+        return one
     if kind < 0.65:
         return f"({one} {scope.of('+', '-', '*')} {fitting(scope, target, depth + 1)})"
-    if kind < 0.8 or one.isdigit():
+    if kind < 0.8:
         return f"({one} {scope.of('* 2', '* 3', '+ 1', '- 4')})"
     if scope.shape(one) != shape or not shape:
         return f"({one} * 2)"
