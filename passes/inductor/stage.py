@@ -22,6 +22,7 @@ from torch.fx import Graph
 
 from .. import _torch
 from ..errors import ReinplaceError
+from ..graph.alias import begin_of
 from ..graph.journal import Journal
 from ..ops.schema import is_operator, schema_of, traits_of
 from ..reinplacing.facts.options import Options, Ordering, Policy
@@ -32,6 +33,8 @@ from ._torch import (
     custom_graph_pass,
     inductor_reinplacing,
     regenerated_outputs,
+    tell_begins,
+    told_of_begins,
     told_of_results,
 )
 from .defects import defended
@@ -148,9 +151,9 @@ class ReinplacePass(CustomGraphPass):
         """Identify the pass by its source and by what was declared about operators, and told of outputs.
 
         So Inductor's caches stay on and stay right. Graphs of one text may differ in which of their outputs
-        are made anew.
+        are made anew, and in where their inputs begin.
         """
-        chosen = (self.name, self.policy, self.order, *told_of_results())
+        chosen = (self.name, self.policy, self.order, *told_of_results(), *told_of_begins())
         return ("pytest-reinplace", *chosen, *state())
 
 
@@ -216,6 +219,7 @@ class ProtectPass(CustomGraphPass):
         check.begin()
         journal = Journal(graph)
         try:
+            _tell_begins(graph)
             count_from_bases(graph)
             if no_ops.is_ours():
                 epilogues.order(graph)
@@ -228,6 +232,11 @@ class ProtectPass(CustomGraphPass):
     def uuid(self) -> Any:
         """Identify the pass by its source and by what was declared about operators."""
         return ("pytest-reinplace", self.name, *state())
+
+
+def _tell_begins(graph: Graph) -> None:
+    begins = [(i, begin_of(node)) for i, node in enumerate(graph.find_nodes(op="placeholder"))]
+    tell_begins(tuple((i, str(begin)) for i, begin in begins if begin != 0))
 
 
 def _mutates_in_regions(graph: Graph) -> bool:

@@ -109,7 +109,7 @@ class Scope:
             ".chunk(2)[1]",
             "[k:k + 2]",
         ]
-        some += [".view(-1)[1:4]", ".view(2, -1)[1]", ".unfold(0, 2, 2)[0]", ".as_strided((3,), (2,), 5)"]
+        some += [".view(-1)[1:4]", ".view(2, -1)[1]", ".unfold(0, 2, 2)[0]", ".as_strided((3,), (2,))"]
         if len(shape) > 1:
             c, d = sorted(self.draw.sample(range(shape[1] + 1), 2))
             some += [
