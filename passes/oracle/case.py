@@ -37,8 +37,8 @@ class Case:
         program: the program.
         setting: how it is compiled.
 
-    ``functional`` is what is wrong with its functional graph, which then is not the program, though our passes
-    mend some; where there is none, the program is unfit.
+    ``functional`` is what is wrong with its functional graph, which is not the program then, though our
+    passes mend some; where there is none, the program is unfit.
     """
 
     def __init__(self, program: HardProgram, setting: Setting) -> None:
