@@ -10,9 +10,11 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from typing import Any, NamedTuple
+from unittest import mock
 
 from ..fuzz.program import HardProgram, RandomProgram
 from ..inductor.defects import undefended
+from ..inductor.schedule import check
 from . import _torch
 
 
@@ -25,7 +27,8 @@ class Setting(NamedTuple):
         triton: whether some of their lines launch a Triton kernel, for which there must be a device.
         hard: whether they are hard programs, called twice, of which layouts, storages and peaks are held too.
         training: whether a backward follows; hard programs only.
-        without: defects (``inductor/defects``) that nothing is done about.
+        without: defects (``inductor/defects``) that nothing is done about; finished schedules are not
+            checked then either.
     """
 
     device: str = "cpu"
@@ -43,10 +46,20 @@ class Setting(NamedTuple):
 
     @contextlib.contextmanager
     def in_force(self) -> Iterator[None]:
-        """Compile as programs are compiled in great numbers: kernels that are quick to build, not to run."""
+        """Compile as programs are compiled in great numbers: kernels that are quick to build, not to run.
+
+        No graph comes from a cache: another program's, stored under the same key, would be judged.
+        """
         compiler = _quick_compiler()
-        quick: dict[str, Any] = {"cpp.cxx": (None, compiler)} if compiler else {}
-        with undefended(*self.without), _torch.inductor_config(**quick):
+        quick: dict[str, Any] = {"fx_graph_cache": False}
+        if compiler:
+            quick["cpp.cxx"] = (None, compiler)
+        unchecked = mock.patch.object(check, "problem", lambda nodes: "")  # it would see to some of them
+        with contextlib.ExitStack() as entered:
+            entered.enter_context(_torch.inductor_config(**quick))
+            entered.enter_context(undefended(*self.without))
+            if self.without:
+                entered.enter_context(unchecked)
             yield
 
 

@@ -12,7 +12,7 @@ import random
 import re
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -29,12 +29,6 @@ _HEAD = """import torch
 def numbers(count, first, dtype):
     return ((torch.arange(count) * 37 + first) % 101).to(dtype)
 """
-
-
-class Call(NamedTuple):
-    """The inputs of one call: what makes them, and what of that is given to the program."""
-
-    made: tuple[str, ...]
 
 
 class HardProgram:
@@ -61,7 +55,7 @@ class HardProgram:
             self._fill(self._scope())
             self._drop_what_fails()
 
-    def _calls(self, is_dynamic: bool) -> list[Call]:
+    def _calls(self, is_dynamic: bool) -> list[tuple[str, ...]]:
         draw, dtypes = self._draw, ("torch.float64", "torch.float32")
         if not self.is_training:
             dtypes = ("torch.int64", "torch.int64", *dtypes, *dtypes, "torch.complex64")
@@ -69,12 +63,12 @@ class HardProgram:
         rows, columns = (24, 0) if is_flat else draw.choice(((6, 8), (8, 4), (8, 6), (12, 4), (5, 5)))
         more = draw.choice((0, 2, 4)) if is_dynamic else 0
         form = given.Form(rows, columns, dtype, self.is_training)
-        first = Call(tuple(given.drawn(draw, form, 1)))
+        first = tuple(given.drawn(draw, form, 1))
         how = draw.random()
         if how < 0.4 and not more:
             return [first, first]
         form = given.Form(rows + more, columns and columns + more, dtype, self.is_training)
-        return [first, Call(tuple(given.drawn(draw, form, 1 + (more > 0), is_inside=how < 0.6)))]
+        return [first, tuple(given.drawn(draw, form, 1 + (more > 0), is_inside=how < 0.6))]
 
     def _scope(self) -> Scope:
         names = self._names()
@@ -130,8 +124,8 @@ class HardProgram:
     def source(self) -> str:
         """Return the program and what makes its inputs, as text."""
         parts = [_HEAD]
-        for i, call in enumerate(self.calls):
-            parts.append(f"def inputs_{i}():\n{_block(call.made)}    return [{', '.join(given.NAMES)}]\n")
+        for i, made in enumerate(self.calls):
+            parts.append(f"def inputs_{i}():\n{_block(made)}    return [{', '.join(given.NAMES)}]\n")
         body = _block([*self.lines, f"return [{', '.join(self.returned)}]"])
         parts.append(f"def program({', '.join(given.NAMES)}):\n{body}")
         options = f"# options: {self.options}\n" if self.options else ""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from .reads import fitting, number, smooth, whole
 from .scope import Scope
 
+_OPERATOR = re.compile(r"tidy\.|kernels\[")
+_NAME = re.compile(r"\b[a-z]\d*\b")
 _CHANGES = (
     "mul_(2)",
     "mul_(3)",
@@ -24,6 +27,8 @@ def drawn(scope: Scope, *, is_training: bool = False) -> str:
     if is_training and scope.chance(0.45):
         return _kept(scope, f"{{}} = {smooth(scope)}")
     line: str = scope.draw.choice(_KINDS)(scope)
+    if is_training and _OPERATOR.search(line) and scope.asks_for_gradients(_NAME.findall(line)):
+        return ""  # the operators have no backward
     if is_training and line and " = " not in line and scope.chance(0.3):
         return f"with torch.no_grad(): {line}"
     return line

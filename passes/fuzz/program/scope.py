@@ -71,6 +71,10 @@ class Scope:
                 return False
         return True
 
+    def asks_for_gradients(self, names: Sequence[str]) -> bool:
+        """Return whether one of the values that some names stand for asks for a gradient."""
+        return any(getattr(self.value(name), "requires_grad", False) for name in names)
+
     def is_apart(self, text: str, others: Sequence[str]) -> bool:
         """Return whether an expression shares no storage with others, in any call."""
         for call in range(len(self.calls)):
