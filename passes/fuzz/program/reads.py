@@ -44,9 +44,8 @@ def _changed(scope: Scope, one: str, other: str) -> str:
 
 def _leaf(scope: Scope, shape: torch.Size) -> str:
     """Return a part of something that fits a shape."""
-    names = [*scope.written, *scope.read]
     for _ in range(_TRIES):
-        text = scope.part(scope.draw.choice(names))
+        text = scope.part(scope.any_name())
         found = scope.shape(text)
         if found is None or len(found) > len(shape):
             continue
@@ -62,7 +61,7 @@ def _widens(small: Sequence[int], large: Sequence[int]) -> bool:
 
 def whole(scope: Scope) -> str:
     """Return an expression of any shape, of what has the shape of an input more often than not."""
-    target = scope.draw.choice([*scope.written, *scope.read])
+    target = scope.any_name()
     if scope.chance(0.5):
         target = scope.part(target)
     kind = scope.draw.random()
@@ -93,7 +92,7 @@ def whole(scope: Scope) -> str:
 
 def smooth(scope: Scope) -> str:
     """Return a value that a backward needs something of."""
-    one = scope.draw.choice([*scope.written, *scope.read])
+    one = scope.any_name()
     if scope.chance(0.4):
         one = scope.part(one)
     by = scope.part(scope.draw.choice(scope.read))

@@ -35,6 +35,7 @@ class Scope:
         self.places = ["i"]
         self.masks: list[str] = []
         self.made = 0
+        self.recent = "x"
 
     def chance(self, share: float) -> bool:
         """Return True in that share of the cases."""
@@ -87,8 +88,15 @@ class Scope:
         return True
 
     def target(self) -> str:
-        """Return a part of something that may be written."""
-        return self.part(self.draw.choice(self.written))
+        """Return a part of something that may be written, of what was written last more often than not."""
+        if self.recent not in self.written or self.chance(0.5):
+            self.recent = self.draw.choice(self.written)
+        return self.part(self.recent)
+
+    def any_name(self) -> str:
+        """Return the name of a value, of what was written last more often than others."""
+        is_recent = self.recent in self.written and self.chance(0.4)
+        return self.recent if is_recent else str(self.draw.choice([*self.written, *self.read]))
 
     def part(self, text: str, most: int = 2) -> str:
         """Return a view of what an expression is, or the expression itself."""

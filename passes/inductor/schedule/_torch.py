@@ -90,6 +90,14 @@ def is_order_only(dep: Any) -> bool:
     return isinstance(dep, private(_DEPENDENCIES, "WeakDep"))
 
 
+def wait_for(part: Any, buffer: str, mutating: str) -> None:
+    """Let an operation come after what makes a buffer, which it does not read."""
+    dep = private(_DEPENDENCIES, "WeakDep")(buffer, mutating)
+    unmet = {*part.unmet_dependencies, dep}
+    part.add_fake_dep(dep)
+    part.unmet_dependencies = unmet  # which it makes anew of all that it reads, inputs too
+
+
 def is_whole(dep: Any) -> bool:
     """Return whether a dependency names a buffer and no elements of it."""
     return isinstance(dep, private(_DEPENDENCIES, "StarDep"))
