@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from .. import adversary
-from . import given, lines
+from . import given, idioms, lines
 from .scope import Scope
 from .tidy import operators
 
@@ -83,6 +83,9 @@ class HardProgram:
         count, tries = self._draw.randrange(2, 8), 0
         while len(self.lines) < count and tries < _TRIES:
             tries += 1
+            if scope.chance(0.15):
+                self.lines += self._idiom(scope)
+                continue
             before = (list(scope.written), list(scope.read), list(scope.places))
             line = lines.drawn(scope, is_training=self.is_training)
             if line and scope.tried(line):
@@ -96,6 +99,19 @@ class HardProgram:
                 self.returned.append(text + scope.of(*[""] * 6, ".sum()", ".clone()"))
         if not self.returned:
             self.returned.append("x")
+
+    def _idiom(self, scope: Scope) -> list[str]:
+        """Return the lines of an idiom, as far as they run, and let their names be used."""
+        kept: list[str] = []
+        for line in idioms.drawn(scope, is_training=self.is_training):
+            if not scope.tried(line):
+                break
+            kept.append(line)
+            name, is_named, text = line.partition(" = ")
+            if is_named and name.isidentifier() and isinstance(scope.value(name), torch.Tensor):
+                is_place = text.startswith("torch.unique(") or text.endswith(".squeeze(1)")
+                (scope.places if is_place else scope.written).append(name)
+        return kept
 
     def _drop_what_fails(self) -> None:
         """Leave out lines and results until eager mode takes the whole, its backward too."""

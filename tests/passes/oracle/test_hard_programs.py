@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
 import torch
 
 from pytest_reinplace.passes import inductor_options
-from pytest_reinplace.passes.fuzz.program import HardProgram
+from pytest_reinplace.passes.fuzz.program import HardProgram, idioms
 from pytest_reinplace.passes.oracle import compiled
 from pytest_reinplace.passes.oracle.call import Called, called, differences, peak
 from pytest_reinplace.passes.oracle.case import Case
@@ -86,6 +87,19 @@ def test_programs_hold_what_real_programs_do(text: str, sources: list[str]) -> N
 @pytest.fixture(scope="module")
 def sources() -> list[str]:
     return [HardProgram(seed).source for seed in range(400)]
+
+
+@pytest.mark.parametrize("template", idioms._ANY + idioms._TRAINING, ids=" ; ".join)
+def test_every_idiom_runs_whole(template: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(idioms, "_ANY", (template,))
+    monkeypatch.setattr(idioms, "_TRAINING", (template,))
+    last = re.compile(re.sub(r"\\{\w+\\}", ".+", re.escape(template[-1])))
+    is_training = template in KNOWN_TRAINING
+    programs = (HardProgram(seed, is_training=is_training) for seed in range(150))
+    assert any(last.fullmatch(line) for program in programs for line in program.lines)
+
+
+KNOWN_TRAINING = idioms._TRAINING
 
 
 def test_a_program_is_made_small() -> None:
