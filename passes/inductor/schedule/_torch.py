@@ -90,9 +90,9 @@ def is_order_only(dep: Any) -> bool:
     return isinstance(dep, private(_DEPENDENCIES, "WeakDep"))
 
 
-def wait_for(part: Any, buffer: str, mutating: str) -> None:
-    """Let an operation come after what makes a buffer, which it does not read."""
-    dep = private(_DEPENDENCIES, "WeakDep")(buffer, mutating)
+def wait_for(part: Any, buffer: str) -> None:
+    """Let an operation come after a write, which makes a buffer anew, as Inductor counts."""
+    dep = private(_DEPENDENCIES, "WeakDep")(buffer, buffer)
     unmet = {*part.unmet_dependencies, dep}
     part.add_fake_dep(dep)
     part.unmet_dependencies = unmet  # which it makes anew of all that it reads, inputs too

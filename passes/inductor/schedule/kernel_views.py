@@ -28,20 +28,25 @@ def order(nodes: list[Any]) -> int:
         places = {home[name] for name in used | changed if name in home}
         for earlier, name in [w for place in places for w in writers[place]]:
             if earlier is not node and name not in used:
-                _torch.wait_for(node, name, outputs[0].get_name())
+                _torch.wait_for(node, name)
                 count += 1
-        for place in {home[name] for name in changed if name in home}:
-            writers[place] += [(node, output.get_name()) for output in outputs[:1]]
+        for output in outputs:
+            for place in {home[name] for name in output.get_mutations() if name in home}:
+                writers[place].append((node, output.get_name()))
     if count:
         nodes[0].scheduler.compute_ancestors()
     return count
 
 
 def _homes(nodes: list[Any]) -> dict[str, str]:
-    """Return in which buffer each view lies that a kernel returned, and that buffer itself."""
+    """Return in which buffer each view lies that a kernel returned, and that buffer itself.
+
+    What a kernel that writes returns is what it wrote, by the name of which all is ordered.
+    """
     found: dict[str, str] = {}
     for node in nodes:
-        for output in node.get_outputs():
+        outputs = node.get_outputs()
+        for output in outputs if not any(o.get_mutations() for o in outputs) else ():
             for name in output.get_aliases():
                 found[output.get_name()] = found.setdefault(name, name)
     if found:

@@ -35,11 +35,20 @@ def exchanged(x: Tensor, y: Tensor) -> None:
     ops.scale(x.split(2)[0], y[:, 1].unfold(0, 2, 2)[0, :1])
 
 
+def listed(x: Tensor, y: Tensor) -> Tensor:
+    torch._foreach_mul_([x[1]], [6])
+    before = x[0:4] + 6
+    x[1:5] = x[0:4] * 3
+    y[2:4].mul_(x[:1] * 3)
+    return before + x[1:3].sum(0)
+
+
 @pytest.mark.parametrize(
     ("program", "inputs", "is_complex"),
     [
         (complex_windows, overlapping, True),
         (exchanged, rows_with_gaps, True),
+        (listed, lambda: tuple(torch.arange(24).view(6, 4) + n for n in (0, 5)), False),
         (exchanged, lambda: tuple(t.real.contiguous() for t in rows_with_gaps()), False),
     ],
 )
