@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import weakref
 from typing import Any
 
 import torch
@@ -98,6 +99,29 @@ def told_of_results() -> tuple[Any, ...]:
     return tuple((info.output_type.name, info.base_idx) for info in found)
 
 
+def tell_begins(begins: tuple[tuple[int, str], ...]) -> None:
+    """Note where inputs of the program that is being compiled begin, for ``told_of_begins``."""
+    context = _tracing_context()
+    if context is not None:
+        _begins[context] = begins
+
+
+def told_of_begins() -> tuple[tuple[int, str], ...]:
+    """Return where inputs begin, which offsets in a graph count with, and Inductor's cache keys do not say.
+
+    Returns:
+        By the number of the input, the number of elements before it; nothing of those that begin at 0.
+    """
+    context = _tracing_context()
+    return () if context is None else _begins.get(context, ())
+
+
+_begins: weakref.WeakKeyDictionary[Any, tuple[tuple[int, str], ...]] = weakref.WeakKeyDictionary()
+
+
+def _tracing_context() -> Any:
+    return private("torch._guards", "TracingContext").try_get()
+
+
 def _fw_metadata() -> Any:
-    context = private("torch._guards", "TracingContext").try_get()
-    return getattr(context, "fw_metadata", None)
+    return getattr(_tracing_context(), "fw_metadata", None)

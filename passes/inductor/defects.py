@@ -172,6 +172,12 @@ _ROWS = (
         right=("2.15",),
     ),
     Defect(
+        "views-by-kernels",
+        "What reads a view that a kernel returned (of a complex tensor) comes before a write through others.",
+        "schedule.kernel_views.order",
+        seen=("2.13",),
+    ),
+    Defect(
         "list-of-one",
         "A kernel for a list of one element is not compiled.",
         "mend.single_lists.singles",

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from torch.fx import Graph, GraphModule
 
 from ..graph import program_notes
+from ..graph.alias import begin_of
 from ..graph.journal import Journal
-from ._torch import custom_graph_pass
+from ._torch import custom_graph_pass, tell_begins
 from .defects import defended
 from .identity import state
 from .mend import epilogues, no_ops
@@ -58,6 +59,7 @@ class ProtectPass(CustomGraphPass):
         check.begin()
         journal = Journal(graph)
         try:
+            _tell_begins(graph)
             for one in _all(graph):
                 program_notes.tell(one)
             count_in_reals(graph)
@@ -73,6 +75,11 @@ class ProtectPass(CustomGraphPass):
     def uuid(self) -> Any:
         """Identify the pass by its source and by what was declared about operators."""
         return ("pytest-reinplace", self.name, *state())
+
+
+def _tell_begins(graph: Graph) -> None:
+    begins = [(i, begin_of(node)) for i, node in enumerate(graph.find_nodes(op="placeholder"))]
+    tell_begins(tuple((i, str(begin)) for i, begin in begins if begin != 0))
 
 
 def _all(graph: Graph) -> list[Graph]:

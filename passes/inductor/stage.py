@@ -28,6 +28,7 @@ from ._torch import (
     custom_graph_pass,
     inductor_reinplacing,
     regenerated_outputs,
+    told_of_begins,
     told_of_results,
 )
 from .defects import defended
@@ -144,9 +145,9 @@ class ReinplacePass(CustomGraphPass):
         """Identify the pass by its source and by what was declared about operators, and told of outputs.
 
         So Inductor's caches stay on and stay right. Graphs of one text may differ in which of their outputs
-        are made anew.
+        are made anew, and in where their inputs begin.
         """
-        chosen = (self.name, self.policy, self.order, *told_of_results())
+        chosen = (self.name, self.policy, self.order, *told_of_results(), *told_of_begins())
         return ("pytest-reinplace", *chosen, *state())
 
 

@@ -20,11 +20,14 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..fuzz.program import RandomProgram
+from ..fuzz.program import HardProgram, RandomProgram
+from ..inductor.defects import DEFECTS
 from ..inductor.stage import inductor_options
+from .case import RAISES, Case
+from .minimal import minimal
+from .setting import Setting
 
 SIDES: dict[str, Callable[[], dict[str, Any]]] = {"exact": inductor_options, "inductor": dict}
-_RAISES = "raises"
 _TOGETHER = 4  # programs that a process is given at a time
 _TOLERANCE = 1e-9  # whole numbers in float64, which rounding changes only where they have grown large
 
@@ -35,28 +38,20 @@ class Fate(NamedTuple):
     Args:
         seed: the program's.
         problems: for each side what is wrong, ``""`` where nothing is; empty for a program that is unfit.
+        peaks: for each side the most bytes that a call held, of hard programs that it compiled right.
+        functional: what is wrong with the functional graph of a hard program, which then is another program.
     """
 
     seed: int
     problems: dict[str, str]
+    peaks: dict[str, int] = {}  # noqa: RUF012  (nobody writes it)
+    functional: str = ""
 
-
-class Setting(NamedTuple):
-    """How programs are made, compiled and run.
-
-    Args:
-        device: where they run.
-        dynamic: whether the sizes of their inputs are symbols, as far as a program lets them be.
-        triton: whether some of their lines launch a Triton kernel, for which there must be a device.
-    """
-
-    device: str = "cpu"
-    dynamic: bool = False
-    triton: bool = False
-
-    def program(self, seed: int) -> RandomProgram:
-        """Return the program of a seed."""
-        return RandomProgram(seed, has_triton=self.triton)
+    @property
+    def is_above(self) -> bool:
+        """Return whether ours held more than the other side where both are right."""
+        first, *others = self.peaks.values() if len(self.peaks) > 1 else (0, 0)
+        return first > min(others) and not self.functional
 
 
 _PLAIN = Setting()
@@ -87,7 +82,7 @@ def _difference(program: RandomProgram, setting: Setting, **how: Any) -> str:
     try:
         actual = torch.compile(function, fullgraph=True, dynamic=setting.dynamic, **how)(*given)
     except Exception as error:  # noqa: BLE001  (whatever it raises is a finding)
-        return f"{_RAISES} {type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        return f"{RAISES} {type(error).__name__}: {' '.join(str(error).split())[:200]}"
     for i, (one, other) in enumerate(zip((*results, *expected), (*actual, *given), strict=True)):
         if not _is_same(one, other):
             return f"result {i} differs" if i < len(results) else f"input {i - len(results)} differs"
@@ -100,22 +95,6 @@ def _is_same(one: torch.Tensor, other: torch.Tensor) -> bool:
     if not one.is_floating_point():
         return torch.equal(one, other)
     return torch.allclose(one, other, rtol=_TOLERANCE, equal_nan=True)
-
-
-def minimal(program: RandomProgram, is_like: Callable[[RandomProgram], bool]) -> RandomProgram:
-    """Return a program of as few lines as it takes to be like that one."""
-    at = 0
-    while at < len(program.lines):
-        other = program.without(at)
-        try:
-            is_enough = is_like(other)
-        except Exception:  # noqa: BLE001  (eager mode refuses it: what it uses is gone)
-            is_enough = False
-        if is_enough:
-            program, at = other, 0
-        else:
-            at += 1
-    return program
 
 
 def fates(
@@ -153,10 +132,20 @@ def _tried(seeds: Iterable[int], sides: Sequence[str], setting: Setting, until: 
         for seed in seeds:
             if time.time() > until:
                 break
-            program = setting.program(seed)
-            chosen = () if is_unfit(program, setting) else sides
-            yield Fate(seed, {side: problem(program, SIDES[side](), setting) for side in chosen})
+            with setting.in_force():
+                yield _fate(setting.program(seed), sides, setting)
     logging.disable(logging.NOTSET)
+
+
+def _fate(program: RandomProgram | HardProgram, sides: Sequence[str], setting: Setting) -> Fate:
+    if isinstance(program, RandomProgram):
+        chosen = () if is_unfit(program, setting) else sides
+        return Fate(program.seed, {side: problem(program, SIDES[side](), setting) for side in chosen})
+    case = Case(program, setting)
+    found = {side: case.judged(SIDES[side]()) for side in (() if case.is_unfit else sides)}
+    problems = {side: judged.problem for side, judged in found.items()}
+    peaks = {side: judged.peak for side, judged in found.items() if not judged.problem}
+    return Fate(program.seed, problems, peaks, "" if case.is_unfit else case.functional)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -164,21 +153,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(argv)
     sides = list(SIDES) if options.beside else [options.side]
     seeds = range(options.seed, options.seed + options.programs)
-    setting = Setting(options.device, options.dynamic, options.triton)
+    hard = options.hard or options.training
+    setting = Setting(
+        options.device, options.dynamic, options.triton, hard, options.training, tuple(options.without)
+    )
     start = time.perf_counter()
     found: list[Fate] = []
     for fate in fates(seeds, sides, setting, options.jobs, options.seconds):
         found.append(fate)
-        if any(fate.problems.values()):
+        if any(fate.problems.values()) or fate.is_above:
             print(_line(fate), flush=True)
     print(table(found, sides))
-    print(f"torch {torch.__version__}, {options.device}, {time.perf_counter() - start:.0f} s")
-    failed = [fate for fate in found if fate.problems.get(sides[0])]
+    seconds = time.perf_counter() - start
+    pace = 60 * len(found) / seconds
+    print(f"torch {torch.__version__}, {options.device}, {seconds:.0f} s, {pace:.0f} programs a minute")
+    failed = [fate for fate in found if fate.problems.get(sides[0]) and not fate.functional]
     if failed:
         print(f"seeds that {sides[0]} fails:", *(fate.seed for fate in failed))
-    for fate in failed[: options.show]:
+    above = [fate for fate in found if fate.is_above]
+    if above:
+        print(f"seeds for which {sides[0]} holds more:", *(fate.seed for fate in above))
+    for fate in [*failed, *above][: options.show]:
         _print(fate, sides[0], setting)
-    return int(any(not fate.problems[sides[0]].startswith(_RAISES) for fate in failed))
+    return int(any(not fate.problems[sides[0]].startswith(RAISES) for fate in failed))
 
 
 def table(found: Sequence[Fate], sides: Sequence[str]) -> str:
@@ -186,18 +183,21 @@ def table(found: Sequence[Fate], sides: Sequence[str]) -> str:
 
     Beside another side, ``alone`` are those of the last two that the other compiled right.
     """
-    fit = [fate for fate in found if fate.problems]
+    fit = [fate for fate in found if fate.problems and not fate.functional]
     lines = [f"{'pass':<15}{'programs':>10}{'right':>8}{'wrong':>8}{'raises':>8}{'alone':>8}"]
     for side in sides:
         texts = [fate.problems[side] for fate in fit]
-        raises = sum(text.startswith(_RAISES) for text in texts)
+        raises = sum(text.startswith(RAISES) for text in texts)
         alone = sum(bool(fate.problems[side]) and sum(map(bool, fate.problems.values())) == 1 for fate in fit)
         counts = (len(fit), texts.count(""), len(texts) - texts.count("") - raises, raises, alone)
         lines.append(f"{side:<15}{counts[0]:>10}" + "".join(f"{n:>8}" for n in counts[1:]))
-    if len(fit) < len(found):
-        lines.append(
-            f"left out: {len(found) - len(fit)} that AOTAutograd refuses or makes another program of"
-        )
+    unfit = sum(not fate.problems for fate in found)
+    if unfit:
+        lines.append(f"left out: {unfit} that AOTAutograd refuses or makes another program of")
+    others = [fate for fate in found if fate.functional]
+    if others:
+        right = ", ".join(f"{side} right {sum(not f.problems[side] for f in others)}" for side in sides)
+        lines.append(f"of {len(others)} the functional graph is another program: {right}")
     return "\n".join(lines)
 
 
@@ -211,6 +211,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--device", default="cpu", help="where they run (default: %(default)s)")
     parser.add_argument("--dynamic", action="store_true", help="with symbols for sizes")
     parser.add_argument("--triton", action="store_true", help="with a Triton kernel; needs a GPU")
+    parser.add_argument("--hard", action="store_true", help="with views, storages, and calls that are hard")
+    parser.add_argument("--training", action="store_true", help="hard programs with a backward")
+    parser.add_argument(
+        "--without", action="append", default=[], choices=list(DEFECTS), help="do nothing about this defect"
+    )
     parser.add_argument("--side", choices=list(SIDES), default="exact", help="whose passes (%(default)s)")
     parser.add_argument("--beside", action="store_true", help="both, on the same programs")
     parser.add_argument("--show", type=int, default=3, help="print so many failing programs, made small")
@@ -219,19 +224,32 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _line(fate: Fate) -> str:
-    return f"seed {fate.seed}: " + "; ".join(f"{s}: {text or 'right'}" for s, text in fate.problems.items())
+    texts = [f"{side}: {text or 'right'}" for side, text in fate.problems.items()]
+    texts += [f"functional graph: {fate.functional}"] * bool(fate.functional)
+    peaks = [f"{side} holds {peak} B" for side, peak in fate.peaks.items()] if fate.is_above else []
+    return f"seed {fate.seed}: " + "; ".join([*texts, *peaks])
 
 
 def _print(fate: Fate, side: str, setting: Setting) -> None:
-    kind, others = fate.problems[side].split()[0], [s for s in fate.problems if s != side]
+    kind, others = fate.problems[side].partition(" ")[0], [s for s in fate.problems if s != side]
 
-    def is_like(program: RandomProgram) -> bool:
-        if problem(program, SIDES[side](), setting).partition(" ")[0] != kind:
-            return False
-        return all(bool(problem(program, SIDES[s](), setting)) == bool(fate.problems[s]) for s in others)
+    def is_like(program: RandomProgram | HardProgram) -> bool:
+        if isinstance(program, HardProgram):
+            other = _fate(program, list(fate.problems), setting)
+            texts = other.problems
+            if not texts or (fate.is_above, bool(fate.functional)) != (
+                other.is_above,
+                bool(other.functional),
+            ):
+                return False
+        else:
+            texts = {s: problem(program, SIDES[s](), setting) for s in fate.problems}
+        is_alike = texts[side].partition(" ")[0] == kind
+        return is_alike and all(bool(texts[s]) == bool(fate.problems[s]) for s in others)
 
     logging.disable(logging.CRITICAL)
-    program = minimal(setting.program(fate.seed), is_like)
+    with setting.in_force():
+        program = minimal(setting.program(fate.seed), is_like)
     logging.disable(logging.NOTSET)
     print(f"\n# {_line(fate)}")
     print(program.source)

@@ -22,7 +22,7 @@ PASSES = (
     "inductor",
     "__init__",
     *("verify", "verify.optimum", "verify.__init__"),
-    *("fuzz", "strategies"),
+    *("fuzz", "fuzz.program", "strategies"),
     "oracle",
 )
 

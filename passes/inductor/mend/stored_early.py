@@ -27,7 +27,7 @@ from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 
 from ... import _torch
-from ...graph.alias import bases, uses, written
+from ...graph.alias import bases, uses, viewed, written
 from ...graph.emit import Emitter
 from ...memory.geometry import Geometry
 from ...memory.region import Region
@@ -83,7 +83,7 @@ def _inlined(graph: Graph, roots: dict[Node, Node]) -> dict[Node, set[Node]]:
     """Return what is computed in a loop that stores by an index, each with the buffers that are stored into.
 
     Of an ``index_put`` only the places are: what it puts Inductor itself puts into memory before, where it
-    is computed from the buffer.
+    is computed from the buffer; it does not know the buffer of a diagonal.
     """
     found: dict[Node, set[Node]] = {}
     for node in graph.nodes:
@@ -94,9 +94,20 @@ def _inlined(graph: Graph, roots: dict[Node, Node]) -> dict[Node, set[Node]]:
             operands = node.all_input_nodes[1:]
         elif schema_of(node.target).name in ("aten::index_put_", "prims::_unsafe_index_put_"):
             operands = [i for i in argument(node, "indices") if i is not None]
+            if _is_nameless(node.args[0]):
+                operands.append(argument(node, "values"))
         for operand in operands:
             found.setdefault(roots[operand], set()).add(roots[node.args[0]])
     return found
+
+
+def _is_nameless(node: Any) -> bool:
+    """Return whether Inductor writes into a view whose buffer it does not name."""
+    while isinstance(node, Node) and (source := viewed(node)) is not None:
+        if node.target is aten.diagonal.default:
+            return True
+        node = source
+    return False
 
 
 class _Read(NamedTuple):

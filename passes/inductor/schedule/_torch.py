@@ -90,6 +90,14 @@ def is_order_only(dep: Any) -> bool:
     return isinstance(dep, private(_DEPENDENCIES, "WeakDep"))
 
 
+def wait_for(part: Any, buffer: str) -> None:
+    """Let an operation come after a write, which makes a buffer anew, as Inductor counts."""
+    dep = private(_DEPENDENCIES, "WeakDep")(buffer, buffer)
+    unmet = {*part.unmet_dependencies, dep}
+    part.add_fake_dep(dep)
+    part.unmet_dependencies = unmet  # which it makes anew of all that it reads, inputs too
+
+
 def is_whole(dep: Any) -> bool:
     """Return whether a dependency names a buffer and no elements of it."""
     return isinstance(dep, private(_DEPENDENCIES, "StarDep"))

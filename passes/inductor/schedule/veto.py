@@ -9,6 +9,7 @@ from typing import Any
 from ..defects import defended
 from . import _torch
 from .hook import Hook, warn
+from .kernel_views import order
 from .races import Races
 
 log: logging.Logger = logging.getLogger(__name__)
@@ -27,6 +28,11 @@ class FusionVeto(Hook):
 
     def look(self, nodes: list[Any]) -> None:
         """Watch over the scheduler of these operations."""
+        try:
+            if defended("views-by-kernels"):
+                order(nodes)
+        except Exception as error:  # noqa: BLE001  (a compile never fails because of us)
+            warn(f"views that kernels return are not ordered on this torch: {error!r}")
         if not defended("racing-fusion"):
             return
         try:

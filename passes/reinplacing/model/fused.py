@@ -256,7 +256,7 @@ class _Rule:
         return self._speed or self._inlined(node) is not None
 
     def _inlined(self, node: Node) -> set[Node] | None:
-        """Return what is computed on the way to a node; ``None`` where that is much, or reads many buffers."""
+        """Return what is computed on the way to a node; ``None`` where that is much or of many buffers."""
         pending, seen, reads = [node], set[Node](), set[Node]()
         while pending:
             current = self._base(pending.pop())

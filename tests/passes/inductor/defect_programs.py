@@ -167,6 +167,16 @@ def listed_crosswise(x: Tensor, y: Tensor) -> None:
     torch._foreach_add_([x, y], [y * 3, x * 3])
 
 
+def complex_windows(x: Tensor, y: Tensor) -> Tensor:
+    ops.scale(y[:, 0:7].unfold(0, 2, 2)[0], y[:, 3][:1] * 1)
+    return x.clone()
+
+
+def overlapping() -> tuple[Tensor, Tensor]:
+    base = torch.complex(torch.arange(64.0), torch.arange(64.0) + 5)
+    return base[0:48].view(6, 8), base[1:49].view(6, 8)
+
+
 def list_of_one(x: Tensor) -> Tensor:
     return torch._foreach_add([x], 1)[0].sum(0)
 
@@ -205,5 +215,6 @@ PROGRAMS: dict[str, Program] = {
     "chances-as-a-number": Program(chances, lambda: (arange(100, 3),), {"fallback_random": True}),
     "exchanged-buffer": Program(masked, vectors),
     "racing-fusion": Program(shifted_itself, lambda: (arange(4, 6),)),
+    "views-by-kernels": Program(complex_windows, overlapping),
     "list-of-one": Program(list_of_one, lambda: on_gpu(1, 64)),
 }

@@ -10,6 +10,7 @@ import torch
 
 from pytest_reinplace.passes import inductor_options
 from pytest_reinplace.passes.inductor.mend.stored_early import realize
+from pytest_reinplace.passes.inductor.schedule.check import watching_schedules
 from pytest_reinplace.passes.inductor.target import INDUCTOR
 from pytest_reinplace.passes.reinplacing.facts.options import Options
 from pytest_reinplace.passes.reinplacing.run import reinplace_graph
@@ -102,3 +103,44 @@ def test_compiled_programs_are_right() -> None:
     compiled = torch.compile(every, fullgraph=True, options=inductor_options())(*actual)
     for one, other in zip((*results, *expected), (*compiled, *actual), strict=True):
         assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("view", "count"),
+    [
+        (lambda x: x.diagonal(), 1),
+        (lambda x: x[1:], 0),
+        (lambda x: x[:, 1], 0),
+        (lambda x: x.t(), 0),
+    ],
+)
+def test_what_is_put_into_a_part_that_inductor_does_not_name_is_stored_before(
+    view: Callable[[Tensor], Tensor], count: int
+) -> None:
+    def program(x: Tensor, i: Tensor) -> None:
+        part = view(x)
+        part[i] = part[i] * 2
+
+    def other(x: Tensor, y: Tensor, i: Tensor) -> None:
+        view(x)[i] = view(y)[i] * 2
+
+    given = torch.arange(32).view(8, 4), torch.tensor([0, 3, 3])
+    for function, inputs, expected in ((program, given, count), (other, (given[0], *given), 0)):
+        graph = functional(function, *(t.clone() for t in inputs))[0].graph
+        assert reinplace_graph(graph, Options(target=INDUCTOR)).clones == []
+        assert realize(graph) == expected
+
+
+def test_an_element_of_a_diagonal_that_is_put_twice_is_computed_of_the_old_one() -> None:
+    def program(x: Tensor, i: Tensor) -> None:
+        x.diagonal()[i] *= 2
+
+    expected, actual, twice = (
+        torch.arange(32.0).view(8, 4),
+        torch.arange(32.0).view(8, 4),
+        torch.tensor([3, 3]),
+    )
+    program(expected, twice)
+    with watching_schedules(pytest.fail):
+        torch.compile(program, fullgraph=True, options=inductor_options())(actual, twice)
+    assert torch.equal(actual, expected)

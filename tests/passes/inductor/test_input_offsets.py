@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import torch
+from torch._dynamo.utils import counters
+from torch._inductor.utils import fresh_inductor_cache
 from torch.fx import Graph, Node
 
 from pytest_reinplace.passes import inductor_options, reinplace
@@ -135,3 +137,28 @@ def test_a_symbolic_offset_is_counted_from_where_the_input_begins(named: bool) -
     assert input_offsets.rebase(gm.graph) == 1
     assert view.args[3].meta["val"].node.expr == was.node.expr - begin.node.expr
     gm.graph.lint()
+
+
+def left(x: Tensor) -> None:
+    ops.scale(x[1:3, 1:3], x[4:, :2].clone())
+
+
+def right(x: Tensor) -> None:
+    ops.scale(x[1:3, 2:4], x[4:, :2].clone())
+
+
+def test_graphs_of_one_text_whose_inputs_begin_elsewhere_are_two_for_the_cache() -> None:
+    """``left`` names element 13 where the input begins at 4, and ``right`` where it begins at 3."""
+    hits = []
+    with fresh_inductor_cache():
+        for function, at in ((left, 4), (right, 3), (left, 4)):
+            torch.compiler.reset()
+            counters.clear()
+            expected, actual = torch.arange(64.0), torch.arange(64.0)
+            function(expected[at : at + 48].view(6, 8))
+            torch.compile(function, fullgraph=True, options=inductor_options())(
+                actual[at : at + 48].view(6, 8)
+            )
+            assert torch.equal(actual, expected)
+            hits.append(counters["inductor"]["fxgraph_cache_miss"] == 0)
+    assert hits == [False, False, True]

@@ -11,12 +11,12 @@ import copy
 import functools
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
-from . import adversary
+from .. import adversary
 
 _LENGTH, _SIDE = 24, 5
 _KERNELS = ("mix", "late", "rows", "bump", "fresh", "many", "overwrite", "produce")
@@ -53,6 +53,10 @@ class RandomProgram:
         lines = [*self.lines, f"return [{', '.join(self.returned)}]"]
         return "def program(a, b, w, v, i):\n" + "".join(f"    {line}\n" for line in lines)
 
+    def smaller(self) -> Iterator[RandomProgram]:
+        """Yield programs of a line less; later lines may use what is no longer there."""
+        yield from map(self.without, range(len(self.lines)))
+
     def without(self, at: int) -> RandomProgram:
         """Return the program without one of its lines, and without what that line computes among its results.
 
@@ -70,7 +74,7 @@ class RandomProgram:
         kernels = {name: adversary.operator(name) for name in _KERNELS}
         names: dict[str, Any] = {"torch": torch, "kernels": kernels}
         if self._has_triton:
-            from .adversary_kernel import stir
+            from ..adversary_kernel import stir
 
             names["stir"] = stir
         exec(self.source, names)

@@ -1,0 +1,75 @@
+"""Views that kernels return: a read of one is not scheduled before a write through another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from pytest_reinplace.passes import inductor_options
+from pytest_reinplace.passes.inductor.schedule import kernel_views, veto
+
+from ..trace import ops
+from .defect_programs import complex_windows, overlapping
+
+Tensor = torch.Tensor
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    torch.compiler.reset()
+    yield
+    torch.compiler.reset()
+
+
+def rows_with_gaps() -> tuple[Tensor, Tensor]:
+    x, y = (torch.arange(48).add(n).to(torch.complex64).view(8, 6)[:, 1:-1] for n in (3, 40))
+    return x, y
+
+
+def exchanged(x: Tensor, y: Tensor) -> None:
+    x[1] *= y[0]
+    x[[0, 2]] = x[[2, 0]]
+    ops.scale(x.split(2)[0], y[:, 1].unfold(0, 2, 2)[0, :1])
+
+
+def listed(x: Tensor, y: Tensor) -> Tensor:
+    torch._foreach_mul_([x[1]], [6])
+    before = x[0:4] + 6
+    x[1:5] = x[0:4] * 3
+    y[2:4].mul_(x[:1] * 3)
+    return before + x[1:3].sum(0)
+
+
+@pytest.mark.parametrize(
+    ("program", "inputs", "is_complex"),
+    [
+        (complex_windows, overlapping, True),
+        (exchanged, rows_with_gaps, True),
+        (listed, lambda: tuple(torch.arange(24).view(6, 4) + n for n in (0, 5)), False),
+        (exchanged, lambda: tuple(t.real.contiguous() for t in rows_with_gaps()), False),
+    ],
+)
+def test_compiled_programs_are_right(
+    program: Callable[..., Any], inputs: Any, is_complex: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[int] = []
+    monkeypatch.setattr(veto, "order", lambda nodes: waits.append(kernel_views.order(nodes)))
+    expected, actual = inputs(), inputs()
+    wanted = program(*expected)
+    found = torch.compile(program, fullgraph=True, options=inductor_options())(*actual)
+    assert all(map(torch.equal, expected, actual))
+    assert wanted is None or torch.equal(found, wanted)
+    assert any(waits) is is_complex
+
+
+def test_a_torch_without_what_it_asks_for_compiles_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(nodes: list[Any]) -> int:
+        raise AttributeError("get_aliases")
+
+    monkeypatch.setattr(veto, "order", failing)
+    expected, actual = torch.arange(8.0), torch.arange(8.0)
+    torch.compile(lambda x: x.mul_(2), fullgraph=True, options=inductor_options())(actual)
+    assert torch.equal(actual, expected * 2)
