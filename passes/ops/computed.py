@@ -27,8 +27,7 @@ def is_pointwise(node: Node) -> bool:
     """Return whether Inductor computes each element of a value where it is used."""
     if not has_code_of(node):
         return False
-    is_elementwise = torch.Tag.pointwise in node.target.tags or schema_of(node.target).is_copy  # type: ignore[union-attr]
-    return is_elementwise or _picks(node)
+    return torch.Tag.pointwise in node.target.tags or _picks(node)  # type: ignore[union-attr]
 
 
 def _picks(node: Node) -> bool:

@@ -158,7 +158,7 @@ _ROWS: tuple[tuple[str, Traits], ...] = (
     ("aten::pow.Scalar", Traits(identity=0, untold=True)),
     ("aten::cat", Traits(identity=0)),
     ("aten::constant_pad_nd", Traits(identity=0, picks=True)),
-    ("aten::flip prims::rev", Traits(picks=True)),
+    ("aten::flip", Traits(picks=True)),
     ("aten::gather", Traits(picks=True)),
     ("aten::index aten::_unsafe_index", Traits(picks=True, untold_of_one=True)),
     ("aten::add aten::sub aten::mul aten::div", Traits(is_neutral=True)),

@@ -20,9 +20,6 @@ from .decision import Decision
 from .model import Model
 from .place import Place, Storage, places
 
-# Bytes that are moved while one more kernel is started, by a graphics card and by a few cores alike.
-LAUNCH = 1 << 16
-
 
 @dataclasses.dataclass(frozen=True, slots=True, order=True)
 class Rank:

@@ -10,15 +10,10 @@ being functional costs no copy: one buffer is held either way, and in place the 
 once more, by one more kernel. For everything else in place is at least as good: the functional form holds
 both versions of a buffer, or copies it.
 
-``policy="memory"`` computes only what certainly holds no more: in (a) nobody else reads the operand, but for
-what is computed of it to be stored, in (b) the result has one reader, and together few enough bytes are read
-that Inductor does not put the value into memory after all. Beside these it computes
-
-    x[0] = a; x[1] = b                          # (c) stores into a small buffer, one behind the other
-
-in one kernel: a few kilobytes are moved while another one is started. ``policy="speed"`` computes wherever
-the operand or the result need not be in memory, which is where Inductor itself does: a value may then be
-computed several times, or held twice.
+``policy="memory"`` computes only what certainly holds no more: in (a) the operand has no other reader, in
+(b) the result has one, and together few enough bytes are read that Inductor does not put the value into
+memory after all. ``policy="speed"`` computes wherever the operand or the result need not be in memory,
+which is where Inductor itself does: a value may then be computed several times, or held twice.
 
 Operators over lists, as optimizers call them one behind the other, are computed in one kernel where nothing
 else looks at what is between them: ``p * a + b`` reads and writes each tensor once, in place twice.
@@ -27,7 +22,6 @@ else looks at what is between them: ``p * a + b`` reads and writes each tensor o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import torch
 from torch.fx import Node
@@ -35,8 +29,7 @@ from torch.fx import Node
 from ...graph.alias import uses, viewed
 from ...ops import lists
 from ...ops.computed import is_factory, is_pointwise
-from ...ops.schema import argument, traits_of
-from ..facts import price
+from ...ops.schema import traits_of
 from ..facts.candidate import Candidate
 from ..facts.model import Model
 from ..facts.options import Options
@@ -52,10 +45,9 @@ def fused(model: Model, options: Options) -> frozenset[int]:
     if not (model.target.fuses or options.policy == "speed"):
         return frozenset()  # each node is run by itself
     rule = _Rule(model, options.policy == "speed")
-    scatters = [c for c in model.candidates if _is_computed_scatter(c)]
+    scatters = (c for c in model.candidates if _is_computed_scatter(c))
     computed = {c.index for c in scatters if rule.is_known_computed(c.node)}
-    joined = rule.joined([c for c in scatters if c.index not in computed])
-    return frozenset(computed | joined | {c.index for c in _of_lists(model)})
+    return frozenset(computed | {c.index for c in _of_lists(model)})
 
 
 def _is_computed_scatter(candidate: Candidate) -> bool:
@@ -106,110 +98,13 @@ class _Rule:
         if self._speed:
             return True
         readers = self._readers(root)
-        if len(readers) > _MOST_NODES or self._is_read_again(root, candidate):
+        if len(readers) > _MOST_NODES:
             return False
-        # Scatters into views of the operand, whose results are what another one writes, belong to that.
-        ends = (candidate.node, *(r for r in readers if r in self._scatters))
-        return any(candidate.node in (self._leading_to(root, {end}) or ()) for end in ends)
-
-    def _is_read_again(self, root: Node, store: Candidate) -> bool:
-        """Return whether what a scatter stored is read for others than the elements that it is stored in.
-
-        What those read would be computed once more for each of them, and so on, scatter by scatter.
-        """
-        written = self._scatters[root].writes if root in self._scatters else ()
-        for user, read in uses(root) if written else ():
-            place = self._model.place(read)
-            if user in self._scatters or viewed(user) is read or place is None:
-                continue
-            if self._is_stored_in(read, store) or _takes_only_shape(user, read):
-                continue
-            if any(self._model.geometry.overlap(place.region, w) is not False for w in written):
-                return True
-        return False
-
-    def _leading_to(self, root: Node, stores: set[Node]) -> set[Node] | None:
-        """Return what is computed of a value on the way to scatters; ``None`` where others read it."""
-        pending, mine = [root], set(stores)
-        while pending:
-            for reader in self._readers(pending.pop()) - mine:
-                if len(mine) == _MOST_NODES or not (reader in self._scatters or is_pointwise(reader)):
-                    return None
-                mine.add(reader)
-                pending.append(reader)
-        return mine if all(self._readers(node) for node in mine - stores) else None
-
-    # -- (c) several stores ------------------------------------------------------------------------
-
-    def joined(self, candidates: list[Candidate]) -> set[int]:
-        """Return the scatters, of those that write one buffer one behind the other, that one kernel computes.
-
-        Only where the last of them is what ends in the buffer, or begins what does, and where each element is
-        computed of what it was: else one buffer more is held.
-        """
-        found: set[int] = set()
-        begun: set[Node] = set()
-        for last in reversed(candidates):
-            if last.index in found or not self._is_end(last, begun):
-                continue
-            mine, stores = {last.node}, [last]
-            while len(stores) < _MOST_NODES:
-                before = self._scatters.get(self._base(stores[-1].operand_node))
-                more = None if before is None else self._leading_to(before.node, mine)
-                if before is None or more is None or before.index in found:
-                    break
-                if self._is_read_elsewhere(before.node, stores[-1], more):
-                    break
-                mine = more | {before.node}
-                stores.append(before)
-            base = self._base(stores[-1].operand_node)
-            kernels = sum(not self._is_stored_anyway(c, mine) for c in stores)
-            is_less = price.of_region(self._model, last.operand.region) <= (kernels - 1) * price.LAUNCH
-            if not is_less or self._is_written(base):
-                continue
-            inlined = [(store, self._inlined(store.node)) for store in stores]
-            if not any(users is None or self._is_read_elsewhere(base, s, users) for s, users in inlined):
-                for inner in sorted(self._readers(base), key=self._model.order.__getitem__, reverse=True):
-                    if inner in self._scatters and self._readers(inner) <= mine:
-                        mine.add(inner)
-                found.update(c.index for node, c in self._scatters.items() if node in mine)
-                begun.add(base)
-        return found
-
-    def _is_written(self, base: Node) -> bool:
-        """Return whether something else writes an input before: Inductor fuses little with a second write."""
-        place = self._model.place(base)
-        maker = self._model.made_by.get(place.storage) if place is not None else None
-        return (
-            maker is not None
-            and maker.node not in self._scatters
-            and self._model.trees[maker.result].is_input
-        )
-
-    def _is_read_elsewhere(self, node: Node, store: Candidate, users: set[Node]) -> bool:
-        """Return whether users compute more of a value, for a store, than of each element what it becomes."""
-        return any(
-            user in users and not self._is_stored_in(read, store)
-            for user, read in uses(node)
-            if user not in self._scatters and not _takes_only_shape(user, read)
-        )
-
-    def _is_stored_in(self, read: Node, store: Candidate) -> bool:
-        place, contains = self._model.place(read), self._model.geometry.contains
-        return place is not None and any(contains(written, place.region) for written in store.writes)
-
-    def _is_stored_anyway(self, candidate: Candidate, mine: set[Node]) -> bool:
-        """Return whether what is stored is computed for others as well, whose kernel may store it."""
-        source: Any = candidate.node
-        while source in self._scatters or traits_of(source.target).is_copy:
-            source = self._base(argument(source, "src") or source.args[0])
-        return self._is_elementwise(source) and self._leading_to(source, mine) is None
-
-    def _is_end(self, candidate: Candidate, begun: set[Node]) -> bool:
-        root = self._model.trees[candidate.result]
-        if not root.is_input or candidate.node in begun:
-            return True
-        return any(write.source.storage is candidate.result for write in self._model.writes.get(root, ()))
+        # Scatters into views of the operand, whose results are what this one writes, belong to it.
+        inner = {r for r in readers if r in self._scatters and r is not candidate.node}
+        mine = inner | {candidate.node}
+        outer = {r for r in mine if not self._readers(r) <= mine}
+        return readers <= mine and len(outer) == 1
 
     def _is_elementwise(self, node: Node) -> bool:
         """Return whether Inductor computes a node where it is used."""
@@ -229,7 +124,7 @@ class _Rule:
     # -- (b) what uses the result --------------------------------------------------------------------
 
     def _is_dissolved(self, node: Node, depth: int = 0) -> bool:
-        """Return whether a result need not be in memory: it is used elementwise, here by only one node."""
+        """Return whether a result need not be in memory: elementwise operators use it, here only one."""
         readers = self._readers(node)
         if not readers or depth > _MOST_READS or (len(readers) > 1 and not self._speed):
             return False
@@ -237,26 +132,16 @@ class _Rule:
             if reader in self._scatters:
                 if not self._is_dissolved(reader, depth + 1):
                     return False
-            elif not (is_pointwise(reader) or self._is_moved(node, reader)):
+            elif not is_pointwise(reader):
                 return False
         return True
-
-    def _is_moved(self, node: Node, reader: Node) -> bool:
-        """Return whether a value is copied into an input whose memory it could not be in."""
-        place = self._model.place(node)
-        root = None if place is None else self._model.trees[place.storage]
-        return any(
-            w.node is reader for s, found in self._model.writes.items() if s is not root for w in found
-        )
 
     # -- both ----------------------------------------------------------------------------------------
 
     def _few_reads(self, node: Node) -> bool:
         """Return whether computing a node reads few buffers, by few operations."""
-        return self._speed or self._inlined(node) is not None
-
-    def _inlined(self, node: Node) -> set[Node] | None:
-        """Return what is computed on the way to a node; ``None`` where that is much or of many buffers."""
+        if self._speed:
+            return True
         pending, seen, reads = [node], set[Node](), set[Node]()
         while pending:
             current = self._base(pending.pop())
@@ -268,8 +153,8 @@ class _Rule:
             else:
                 reads.add(current)
             if len(seen) > _MOST_NODES or len(reads) > _MOST_READS:
-                return None
-        return seen
+                return False
+        return True
 
     def _base(self, node: Node) -> Node:
         """Return what a node is a view of, as far as each is of one value."""
