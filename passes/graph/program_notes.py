@@ -35,7 +35,7 @@ def note(graph: Graph) -> None:
         of_storage: dict[int, list[str]] = {}
         real = []
         for name, value in named.items():
-            tensor = value.meta.get("example_value") if isinstance(value, Node) else None
+            tensor: Any = value.meta.get("example_value") if isinstance(value, Node) else None
             key = _torch.storage_key(tensor) if isinstance(tensor, torch.Tensor) else None
             if key is not None:
                 of_storage.setdefault(key, []).append(name)
@@ -78,7 +78,7 @@ def _arguments(node: Node) -> tuple[str, Mapping[str, Any]]:
     if node.target is _torch.hop("triton_kernel_wrapper_mutation"):
         named: Any = node.kwargs
         return _torch.triton_kernel_name(named["kernel_idx"]), named["kwargs"]
-    op = node.target
+    op: Any = node.target
     if isinstance(op, _torch.op_overload_packet()):
         overloads = op.overloads()
         op = getattr(op, overloads[0]) if len(overloads) == 1 else None

@@ -18,7 +18,7 @@ P = TypeVar("P", bound=Any)
 
 def minimal(program: P, is_like: Callable[[P], bool]) -> P:
     """Return a program of as little as it takes to be like that one."""
-    tried = iter(program.smaller())
+    tried: Iterator[P] = iter(program.smaller())
     for other in tried:
         if _holds(is_like, other):
             return minimal(other, is_like)

@@ -56,9 +56,9 @@ class HardProgram:
             self._drop_what_fails()
 
     def _calls(self, is_dynamic: bool) -> list[tuple[str, ...]]:
-        draw, dtypes = self._draw, ("torch.float64", "torch.float32")
+        draw, dtypes = self._draw, ["torch.float64", "torch.float32"]
         if not self.is_training:
-            dtypes = ("torch.int64", "torch.int64", *dtypes, *dtypes, "torch.complex64")
+            dtypes = ["torch.int64", "torch.int64", *dtypes, *dtypes, "torch.complex64"]
         dtype, is_flat = draw.choice(dtypes), draw.random() < 0.2
         rows, columns = (24, 0) if is_flat else draw.choice(((6, 8), (8, 4), (8, 6), (12, 4), (5, 5)))
         more = draw.choice((0, 2, 4)) if is_dynamic else 0
@@ -131,7 +131,7 @@ class HardProgram:
                     return False
                 wanted = [r for r in results if r.requires_grad]
                 if wanted:
-                    sum(r.sum() for r in wanted).backward()
+                    torch.stack([r.sum() for r in wanted]).sum().backward()
         except Exception:  # noqa: BLE001  (what was drawn may be nonsense as a whole)
             return False
         return True

@@ -108,4 +108,5 @@ def smooth(scope: Scope) -> str:
         "clone()",
         "clone().sin()",
     )
-    return f"{product}.{scope.of(*how)}" + scope.of("", "", ".clone()", f" * {by}", ".cos()", f" + {one}")
+    end: str = scope.of("", "", ".clone()", f" * {by}", ".cos()", f" + {one}")
+    return f"{product}.{scope.of(*how)}{end}"

@@ -42,9 +42,8 @@ def _count(node: Node, index: int, base: Node) -> None:
     """Replace one complex base of a wrapper by its real view, and its new value by a complex view of it."""
     emitter = Emitter(node.graph, _torch.fake_mode_of([base.meta["val"]]))
     viewed = emitter.view(node, aten.view_as_real.default, (base,))
-    bases: Any = list(node.kwargs["_all_bases"])
-    bases[index] = viewed
-    node.kwargs = {**node.kwargs, "_all_bases": bases}
+    bases: Any = node.kwargs["_all_bases"]
+    node.kwargs = {**node.kwargs, "_all_bases": [*bases[:index], viewed, *bases[index + 1 :]]}
     position = first_result(node) + index
     if isinstance(node.meta.get("val"), tuple):
         values = list(node.meta["val"])
