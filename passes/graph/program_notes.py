@@ -7,7 +7,8 @@ write_(x, y)`` once somebody has dropped the copy, and there the call must not.
 *Real views.* ``write_(c.real)`` becomes a wrapper with the strides of real numbers, of a complex base.
 
 In the graph that Dynamo traced fake tensors share memory as the program's do. So it is noted there, and the
-notes travel with the nodes through AOTAutograd.
+notes travel with the nodes through AOTAutograd. Fake tensors are looked at when all is traced: where a
+program gives a tensor other memory (``set_``), earlier calls saw the memory before, and nothing is noted.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from torch.fx import Graph, Node
 from .. import _torch
 from ..ops.schema import is_operator, schema_of, target_name
 from ..ops.wrapper import called
-from ..ops.wrapper_names import is_wrapper
+from ..ops.wrapper_names import NAMES
 
 _TRAVELS = "custom"  # the entry of ``Node.meta`` that everybody hands on
 _KEY = "pytest_reinplace"
@@ -30,7 +31,7 @@ _MARK = "as_noted"
 
 def note(graph: Graph) -> None:
     """Note, in a graph as Dynamo traced it, what each call is given."""
-    for node in graph.nodes:
+    for node in () if any(map(_gives_memory, graph.nodes)) else graph.nodes:
         op, named = _arguments(node) if node.op == "call_function" else ("", {})
         of_storage: dict[int, list[str]] = {}
         real = []
@@ -48,7 +49,8 @@ def note(graph: Graph) -> None:
 
 def tell(graph: Graph) -> None:
     """Let the names of wrappers tell: Inductor's caches know a graph by its text, which has no notes."""
-    for node in [n for n in graph.nodes if is_wrapper(n.target) and _noted(n) and _MARK not in n.name]:
+    wrappers = [n for name in NAMES for n in graph.find_nodes(op="call_function", target=_torch.hop(name))]
+    for node in [n for n in wrappers if _noted(n) and _MARK not in n.name]:
         with graph.inserting_before(node):
             name = f"{node.name}_{_MARK}"
             told = graph.create_node(node.op, node.target, node.args, node.kwargs, name=name)
@@ -65,6 +67,11 @@ def is_one_tensor(node: Node, names: Iterable[str]) -> bool:
 def real_views(node: Node) -> frozenset[str]:
     """Return the arguments of a call for which the program gave it real views of complex tensors."""
     return frozenset(_noted(node).get("real", ()))
+
+
+def _gives_memory(node: Node) -> bool:
+    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+    return node.op.startswith("call") and "set_" in name
 
 
 def _noted(node: Node) -> dict[str, Any]:

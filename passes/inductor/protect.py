@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from torch.fx import Graph, GraphModule
+from torch.fx import Graph
 
 from ..graph import program_notes
 from ..graph.alias import begin_of
+from ..graph.copy import all_graphs
 from ..graph.journal import Journal
 from ._torch import custom_graph_pass, tell_begins
 from .defects import defended
@@ -35,8 +36,8 @@ class NotePass(CustomGraphPass):
         """Note it in a graph and in those that it calls, as Inductor calls it."""
         journal = Journal(graph)
         try:
-            for one in _all(graph):
-                program_notes.note(one)
+            for gm in all_graphs(graph.owning_module):
+                program_notes.note(gm.graph)
         except Exception as error:  # noqa: BLE001  (a compile never fails because of us)
             skip(journal, "what calls are given is not noted", error)
 
@@ -60,8 +61,8 @@ class ProtectPass(CustomGraphPass):
         journal = Journal(graph)
         try:
             _tell_begins(graph)
-            for one in _all(graph):
-                program_notes.tell(one)
+            for gm in all_graphs(graph.owning_module):
+                program_notes.tell(gm.graph)
             count_in_reals(graph)
             count_from_bases(graph)
             if no_ops.is_ours():
@@ -80,10 +81,3 @@ class ProtectPass(CustomGraphPass):
 def _tell_begins(graph: Graph) -> None:
     begins = [(i, begin_of(node)) for i, node in enumerate(graph.find_nodes(op="placeholder"))]
     tell_begins(tuple((i, str(begin)) for i, begin in begins if begin != 0))
-
-
-def _all(graph: Graph) -> list[Graph]:
-    """Return a graph and those that it calls."""
-    owner = graph.owning_module
-    modules = owner.modules() if owner is not None else ()
-    return [graph, *(m.graph for m in modules if isinstance(m, GraphModule) and m is not owner)]

@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch.fx import Graph, Node
-from torch.fx.node import map_arg
 
 from ... import _torch
 from ...graph.alias import bases, uses, viewed, written
@@ -33,6 +32,7 @@ from ...memory.geometry import Geometry
 from ...memory.region import Region
 from ...ops import lists
 from ...ops.computed import has_code
+from ...ops.nested import nodes
 from ...ops.schema import argument, is_operator, schema_of
 from ..defects import defended
 from ..lowering import call_of, is_put_off
@@ -47,8 +47,7 @@ def realize(graph: Graph) -> int:
     inlined = _inlined(graph, roots) if defended("spoiled-by-a-scatter") else {}
     if not writes and not inlined:
         return 0
-    twice = {r for r, kernels in writes.items() if any(_is_given_twice(k, r, roots) for k in kernels)}
-    several = twice if defended("written-twice") else set()
+    several = _given_twice(writes, roots) if defended("written-twice") else set()
     found = _Late(graph, roots, writes if defended("spoiled-by-a-kernel") else {}, inlined)
     if defended("spoiled-by-a-list"):
         found.note_lists(node for kernels in writes.values() for node in kernels if lists.is_list(node))
@@ -72,11 +71,16 @@ def _writes(graph: Graph, roots: dict[Node, Node]) -> dict[Node, list[Node]]:
     return found
 
 
-def _is_given_twice(kernel: Node, root: Node, roots: dict[Node, Node]) -> bool:
-    """Return whether a kernel is given parts of one value for several arguments, or elements of lists."""
-    given: list[Node] = []
-    map_arg((kernel.args, kernel.kwargs), given.append)
-    return sum(roots.get(n) is root for n in given) > 1
+def _given_twice(writes: dict[Node, list[Node]], roots: dict[Node, Node]) -> set[Node]:
+    """Return what kernels write and are given for several arguments, or elements of lists."""
+    found: set[Node] = set()
+    for kernel in dict.fromkeys(node for kernels in writes.values() for node in kernels):
+        seen: set[Node] = set()
+        for root in [roots[n] for n in nodes((kernel.args, kernel.kwargs)) if n in roots]:
+            if root in seen and root in writes and kernel in writes[root]:
+                found.add(root)
+            seen.add(root)
+    return found
 
 
 def _inlined(graph: Graph, roots: dict[Node, Node]) -> dict[Node, set[Node]]:

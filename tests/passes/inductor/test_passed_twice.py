@@ -181,6 +181,18 @@ def test_nothing_is_noted_of_others(program: Any) -> None:
     assert noted(program, arange(6)) == []
 
 
+def given_other_memory(x: Tensor) -> Tensor:
+    y = x * 2
+    accumulate(y, x)
+    result = y * 1
+    y.set_(x)
+    return result
+
+
+def test_memory_that_a_tensor_is_given_later_is_not_noted() -> None:
+    assert noted(given_other_memory, arange(6)) == []
+
+
 def test_what_only_reads_is_not_noted() -> None:
     assert noted(lambda x: torch.ops.aten.add.Tensor(x, x), arange(6)) == []
 
