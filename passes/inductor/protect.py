@@ -36,8 +36,8 @@ class NotePass(CustomGraphPass):
         """Note it in a graph and in those that it calls, as Inductor calls it."""
         journal = Journal(graph)
         try:
-            for gm in all_graphs(graph.owning_module):
-                program_notes.note(gm.graph)
+            for one in _with_called(graph):
+                program_notes.note(one)
         except Exception as error:  # noqa: BLE001  (a compile never fails because of us)
             skip(journal, "what calls are given is not noted", error)
 
@@ -61,8 +61,8 @@ class ProtectPass(CustomGraphPass):
         journal = Journal(graph)
         try:
             _tell_begins(graph)
-            for gm in all_graphs(graph.owning_module):
-                program_notes.tell(gm.graph)
+            for one in _with_called(graph):
+                program_notes.tell(one)
             count_in_reals(graph)
             count_from_bases(graph)
             if no_ops.is_ours():
@@ -81,3 +81,8 @@ class ProtectPass(CustomGraphPass):
 def _tell_begins(graph: Graph) -> None:
     begins = [(i, begin_of(node)) for i, node in enumerate(graph.find_nodes(op="placeholder"))]
     tell_begins(tuple((i, str(begin)) for i, begin in begins if begin != 0))
+
+
+def _with_called(graph: Graph) -> list[Graph]:
+    owner = graph.owning_module
+    return [graph] if owner is None else [gm.graph for gm in all_graphs(owner)]

@@ -268,7 +268,7 @@ def _same_node(decision: Decision, candidate: Candidate) -> Refusal | None:
         if decision.root(place.storage) is root
         and not decision.is_served(candidate.node, node)
         and not is_own_element(decision.model, candidate, place)
-        and not is_passed_twice(candidate, name, place)
+        and not is_passed_twice(candidate, name)
         and (
             any(_meets(decision, place.region, w) for w in candidate.writes)
             or _is_refused(decision, candidate, place)
