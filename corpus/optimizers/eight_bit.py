@@ -19,11 +19,13 @@ class Moment:
     """A moment in blocks of codes, one byte each, with the largest magnitude of every block."""
 
     def __init__(self, like: torch.Tensor, signed: bool, block: int) -> None:
-        self.shape = like.shape
-        self.table = table(signed, like.device)
-        self.borders = (self.table[1:] + self.table[:-1]) / 2
-        self.codes = torch.zeros(like.numel() // block, block, dtype=torch.uint8, device=like.device)
-        self.scales = torch.zeros(len(self.codes), 1, device=like.device)
+        self.shape: torch.Size = like.shape
+        self.table: torch.Tensor = table(signed, like.device)
+        self.borders: torch.Tensor = (self.table[1:] + self.table[:-1]) / 2
+        self.codes: torch.Tensor = torch.zeros(
+            like.numel() // block, block, dtype=torch.uint8, device=like.device
+        )
+        self.scales: torch.Tensor = torch.zeros(len(self.codes), 1, device=like.device)
 
     def read(self) -> torch.Tensor:
         """Return the moment in single precision."""

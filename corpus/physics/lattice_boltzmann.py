@@ -21,7 +21,7 @@ class Fluid(torch.nn.Module):
 
     def __init__(self, height: int, width: int, viscosity: float) -> None:
         super().__init__()
-        self.rate = 1 / (3 * viscosity + 0.5)
+        self.rate: float = 1 / (3 * viscosity + 0.5)
         self.register_buffer("directions", torch.tensor(DIRECTIONS, dtype=torch.float32))
         self.register_buffer("weights", torch.tensor(WEIGHTS))
         noise = 1 + 0.01 * torch.rand(9, height, width)

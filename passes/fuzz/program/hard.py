@@ -44,7 +44,7 @@ class HardProgram:
         self.seed = seed
         self.is_training = is_training
         self._draw = random.Random(f"{seed} {is_training} {is_dynamic}")
-        self.calls = self._calls(is_dynamic)
+        self.calls: list[tuple[str, ...]] = self._calls(is_dynamic)
         self.options: dict[str, Any] = {}
         if self._draw.random() < 0.15:
             self.options["enable_auto_functionalized_v2"] = False

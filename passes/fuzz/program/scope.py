@@ -29,13 +29,13 @@ class Scope:
         read: Sequence[str],
     ) -> None:
         self.draw = draw
-        self.calls = list(calls)
-        self.written = list(written)
-        self.read = list(read)
-        self.places = ["i"]
+        self.calls: list[dict[str, Any]] = list(calls)
+        self.written: list[str] = list(written)
+        self.read: list[str] = list(read)
+        self.places: list[str] = ["i"]
         self.masks: list[str] = []
         self.made = 0
-        self.recent = "x"
+        self.recent: str = "x"
 
     def chance(self, share: float) -> bool:
         """Return True in that share of the cases."""
