@@ -34,7 +34,7 @@ class Scope:
         self.read: list[str] = list(read)
         self.places: list[str] = ["i"]
         self.masks: list[str] = []
-        self.made = 0
+        self.made: int = 0
         self.recent: str = "x"
 
     def chance(self, share: float) -> bool:
