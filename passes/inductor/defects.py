@@ -175,7 +175,8 @@ _ROWS = (
         "views-by-kernels",
         "What reads a view that a kernel returned (of a complex tensor) comes before a write through others.",
         "schedule.kernel_views.order",
-        seen=("2.13",),
+        seen=("2.11", "2.13"),
+        right=("2.15",),
     ),
     Defect(
         "list-of-one",
