@@ -14,12 +14,8 @@ from ..ops.wrapper_names import is_wrapper
 _SYMBOLIC_MODULES = ("_operator", "math", "builtins", "torch.fx.experimental.symbolic_shapes")
 _NUMBERS = (int, float, torch.SymInt, torch.SymFloat, torch.SymBool)
 
-
-_FIXED_TAGS = (
-    torch.Tag.nondeterministic_seeded,
-    torch.Tag.data_dependent_output,
-    torch.Tag.dynamic_output_shape,
-)
+# A result whose size depends on data has ``unbacked_bindings``, or a size that is known all the same.
+_FIXED_TAGS = (torch.Tag.nondeterministic_seeded, torch.Tag.data_dependent_output)
 
 
 def is_movable(node: Node) -> bool:
