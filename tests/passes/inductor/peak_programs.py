@@ -12,6 +12,7 @@ from ..trace import ops
 
 Tensor = torch.Tensor
 Function = Callable[..., list[Tensor]]
+Join = Callable[[Tensor, Tensor], Tensor]
 FP8 = torch.float8_e4m3fn
 SIDE = 64
 
@@ -61,12 +62,16 @@ def trained() -> list[Tensor]:
 # -- caches and buffers that belong to the caller --------------------------------------------------------
 
 
-def sum_tree(tree: Tensor, node: Tensor, x: Tensor, *, join: Any = torch.add) -> list[Tensor]:
+def raised(tree: Tensor, node: Tensor, x: Tensor, join: Join) -> None:
     """A replay buffer: what is written comes from other places of the same buffer."""
     tree[node] = x
     for _ in range(3):
         node = node // 2
         tree[node] = join(tree[2 * node], tree[2 * node + 1])
+
+
+def sum_tree(tree: Tensor, node: Tensor, x: Tensor) -> list[Tensor]:
+    raised(tree, node, x, torch.add)
     return [tree[1] * 1]
 
 
@@ -76,7 +81,8 @@ def sum_tree_kept(tree: Tensor, node: Tensor, x: Tensor) -> list[Tensor]:
 
 
 def least_tree(tree: Tensor, node: Tensor, x: Tensor) -> list[Tensor]:
-    return sum_tree(tree, node, x, join=torch.minimum)
+    raised(tree, node, x, torch.minimum)
+    return [tree[1] * 3]
 
 
 def least_tree_kept(tree: Tensor, node: Tensor, x: Tensor) -> list[Tensor]:

@@ -93,7 +93,8 @@ def filled_by_a_mask(x: Tensor) -> None:
     ops.scale(x.view(3, 8)[1:, 2:5], ONE)
 
 
-PROGRAMS: list[Callable[[Tensor], Tensor | None]] = [
+Program = Callable[[Tensor], Tensor | None]
+PROGRAMS: list[Program] = [
     *(selected, overwritten, in_turns, transposed, narrowed, computed),
     *(two_slices, copied_then_listed, selected_then_two, put, multiplied, sliced, filled_by_a_mask),
 ]
@@ -108,37 +109,37 @@ def whole(part_of: Tensor) -> Tensor:
     return torch.as_strided(part_of, (48,), (1,), 0)
 
 
-def wrong(dynamic: bool = False, begin: int = 9) -> list[str]:
-    """Compile all programs together, each of an input of its own, and name those that are wrong."""
+def wrong(programs: list[Program], dynamic: bool = False, begin: int = 9) -> list[Program]:
+    """Compile programs together, each of an input of its own, and return those that are wrong."""
 
     def every(inputs: list[Tensor]) -> list[Tensor | None]:
-        return [program(x) for program, x in zip(PROGRAMS, inputs, strict=True)]
+        return [program(x) for program, x in zip(programs, inputs, strict=True)]
 
-    given, expected = ([part(begin) for _ in PROGRAMS] for _ in range(2))
+    given, expected = ([part(begin) for _ in programs] for _ in range(2))
     results = every(expected)
     torch.compiler.reset()
     FakeTensorMode.cache_clear()  # what comes from the cache begins elsewhere than what is computed
     actual = torch.compile(every, fullgraph=True, dynamic=dynamic, options=inductor_options())(given)
-    found = []
-    for i, program in enumerate(PROGRAMS):
+    found: list[Program] = []
+    for i, program in enumerate(programs):
         is_same = torch.equal(whole(given[i]), whole(expected[i]))
         if not is_same or not (results[i] is None or torch.equal(actual[i], results[i])):
-            found.append(program.__name__)
+            found.append(program)
     return found
 
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_the_right_elements_are_written(dynamic: bool) -> None:
-    assert wrong(dynamic) == []
+    assert wrong(PROGRAMS, dynamic) == []
 
 
 @pytest.mark.usefixtures("quick")
 def test_without_it_others_are() -> None:
     """The twin: of an input that begins where its storage does the right ones are written all the same."""
     with Setting(without=("slices-from-storage", "offset-of-a-view", "offset-after-a-store")).in_force():
-        assert wrong() != []
-        assert wrong(begin=0) == []
+        assert narrowed in wrong([transposed, narrowed, sliced])  # on torch 2.11 and 2.13 all three
+        assert wrong([transposed, narrowed, sliced], begin=0) == []
 
 
 def wrapper_of(gm: Any) -> Any:
