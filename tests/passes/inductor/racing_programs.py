@@ -218,6 +218,72 @@ def flipped_then_clamped(x: Tensor, i: Tensor, v: Tensor) -> Tensor:
     return y
 
 
+def clamped_behind(x: Tensor) -> Tensor:
+    y = x + x.flip(0)
+    x.clamp_(max=4)
+    return y
+
+
+def table() -> tuple[Tensor, ...]:
+    return (arange(2, 12).long(),)
+
+
+@of(table)
+def flipped_after_a_slice(x: Tensor) -> Tensor:
+    x[0:1] = 7
+    return clamped_behind(x)
+
+
+def flipped_after_a_fill_of_columns(x: Tensor) -> Tensor:
+    x[:, 2:8].index_fill_(0, torch.tensor([1]), 1)
+    return clamped_behind(x)
+
+
+if not torch.__version__.startswith("2.11."):  # whose AOTAutograd refuses it
+    of(table)(flipped_after_a_fill_of_columns)
+
+
+@of(table)
+def flipped_after_a_store_of_columns(x: Tensor) -> Tensor:
+    x[:, 2:8].fill_(1)
+    return clamped_behind(x)
+
+
+@of(table)
+def flipped_after_a_scatter(x: Tensor) -> Tensor:
+    x.scatter_(1, torch.tensor([[1], [3]]), 1)
+    return clamped_behind(x)
+
+
+@of(table)
+def flipped_after_a_store_through_a_view(x: Tensor) -> Tensor:
+    x.view(24)[torch.tensor([1])] = 7
+    return clamped_behind(x)
+
+
+@of(table)
+def flipped_after_a_fill(x: Tensor) -> Tensor:
+    x.index_fill_(0, torch.tensor([1]), 1)
+    return clamped_behind(x)
+
+
+@of(squares)
+def flipped_by_columns(x: Tensor, w: Tensor) -> Tensor:
+    x[0:1].mul_(2)
+    y = x * x.flip(1)
+    x.neg_()
+    return y
+
+
+@of(squares)
+def another_one_flipped(x: Tensor, w: Tensor) -> Tensor:
+    """What is read and what is stored is the same element: one kernel may do both."""
+    x[0:1].mul_(2)
+    y = x * w.flip(1)
+    x.neg_()
+    return y
+
+
 @of(rows)
 def reduced_by_a_kernel(x: Tensor, i: Tensor, v: Tensor) -> Tensor:
     x[i] = v

@@ -17,7 +17,6 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch._inductor.decomposition import select_decomp_table
 from torch._inductor.fx_passes.joint_graph import joint_graph_passes
 from torch._inductor.fx_passes.post_grad import remove_noop_ops
-from torch._inductor.utils import fresh_inductor_cache
 from torch.fx import GraphModule
 
 from pytest_reinplace.passes import ProtectPass, ReinplacePass, inductor_options
@@ -118,6 +117,12 @@ def written_and_returned(target: torch.Tensor, source: torch.Tensor) -> torch.Te
     return source
 
 
+def written_before_it_is_copied(target: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+    source.add_(1)
+    target[0:, :] = source[0:, :]
+    return source
+
+
 def three_copies(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     new = x.sin()
     return new.pow(1), new.clone(), torch.cat([new]), torch.slice_scatter(x, new)
@@ -130,7 +135,7 @@ def old_row(x: torch.Tensor) -> torch.Tensor:
 
 
 PROGRAMS = [
-    *(written_and_returned, three_copies, old_row),
+    *(written_and_returned, written_before_it_is_copied, three_copies, old_row),
     *(source_then_target, target_then_source, swapped, rotated, twice, kept_input, turned, joined),
     *(converted, repeated, neutral, half_then_source),
 ]
@@ -201,18 +206,45 @@ def added(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return (x @ w).clone() + b.clone()
 
 
-@pytest.mark.parametrize(("program", "shape"), [(attention, (2, 4, 8, 16)), (added, (8, 8))])
-def test_patterns_match_as_often_as_without_us(program: Any, shape: tuple[int, ...]) -> None:
-    """Both are calls of kernels alone: compiling them takes no compiler."""
-    matched = []
-    for options in ({}, inductor_options()):
-        torch.compiler.reset()
-        counters.clear()
-        with fresh_inductor_cache():
-            torch.compile(program, fullgraph=True, options=options)(*(torch.randn(shape) for _ in range(3)))
-        matched.append([counters["inductor"][name] for name in ("fuse_attention", "pattern_matcher_count")])
-    assert matched[0] == matched[1]
-    assert matched[0][1] > 0
+def multiplied(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(((q @ k.mT) * 0.25).clone(), -1) @ v.clone()
+
+
+def attention_returned(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    weights = torch.softmax((q.clone() @ k.transpose(-2, -1)).clone() / 4.0, -1).clone()
+    return weights @ v, weights
+
+
+def product_returned(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    product = (x @ w).clone()
+    return product + b.clone(), product
+
+
+def matched(program: Any, shape: tuple[int, ...], options: dict[str, Any]) -> list[int]:
+    """Return how often attention, and any pattern, is found."""
+    torch.compiler.reset()
+    counters.clear()
+    torch.compile(program, fullgraph=True, options=options)(*(torch.randn(shape) for _ in range(3)))
+    return [counters["inductor"][name] for name in ("fuse_attention", "pattern_matcher_count")]
+
+
+HEADS = (2, 4, 8, 16)
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(
+    ("program", "twin", "shape"),
+    [
+        (attention, attention_returned, HEADS),
+        (multiplied, attention_returned, HEADS),
+        (added, product_returned, (8, 8)),
+    ],
+)
+def test_patterns_match_as_often_as_without_us(program: Any, twin: Any, shape: tuple[int, ...]) -> None:
+    """In the twins what lies between is returned as well, so that no kernel can hide it."""
+    found = [matched(p, shape, inductor_options()) for p in (program, twin)]
+    assert found == [matched(p, shape, {}) for p in (program, twin)]
+    assert found[0] > found[1]
 
 
 # -- joint graphs, cut in two ----------------------------------------------------------------------------

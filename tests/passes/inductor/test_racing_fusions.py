@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 import torch
-from torch._inductor import config
+from torch._inductor import config, metrics
 from torch._inductor.utils import fresh_inductor_cache
 
 from pytest_reinplace.passes import FusionVeto, Reason, Report, ScheduleCheck, inductor_options, observe
+from pytest_reinplace.passes.inductor.defects import DEFECTS
 from pytest_reinplace.passes.inductor.schedule import _torch, hook
 from pytest_reinplace.passes.inductor.schedule.races import Races
 from pytest_reinplace.passes.inductor.target import INDUCTOR
+from pytest_reinplace.passes.oracle.setting import Setting
 from pytest_reinplace.passes.reinplacing.facts.options import Options
 from pytest_reinplace.passes.reinplacing.run import analyze_graph
 
@@ -22,6 +24,8 @@ from ..trace import functional
 from .racing_programs import PROGRAMS, shifted, vectors
 
 Tensor = torch.Tensor
+FLIPPED = [name for name in PROGRAMS if name.startswith("flipped")]
+FUSES = ".".join(torch.__version__.split(".")[:2]) in DEFECTS["racing-fusion"].seen
 
 
 @pytest.fixture(autouse=True)
@@ -38,9 +42,8 @@ def test_nothing_is_left_functional_for_the_sake_of_order(name: str) -> None:
     assert Reason.LOWERING not in [o.reason for o in outcomes]
 
 
-def test_compiled_programs_are_right() -> None:
-    """All in one compilation: whatever may be fused with anything is."""
-    names = list(PROGRAMS)
+def wrong(names: list[str]) -> list[str]:
+    """Compile programs together, where whatever may be fused with anything is, and name the wrong ones."""
 
     def every(given: list[tuple[Tensor, ...]]) -> list[Any]:
         return [PROGRAMS[name].function(*inputs) for name, inputs in zip(names, given, strict=True)]
@@ -48,12 +51,37 @@ def test_compiled_programs_are_right() -> None:
     expected, given = ([PROGRAMS[name].inputs() for name in names] for _ in range(2))
     results = every(expected)
     torch.compiler.reset()
-    with fresh_inductor_cache():
-        actual = torch.compile(every, fullgraph=True, options=inductor_options())(given)
-    torch.compiler.reset()
-    for i, name in enumerate(names):
-        for one, other in zip((results[i], *expected[i]), (actual[i], *given[i]), strict=True):
-            assert torch.equal(one, other), name
+    metrics.reset()
+    actual = torch.compile(every, fullgraph=True, options=inductor_options())(given)
+    pairs = [zip((results[i], *e), (actual[i], *given[i]), strict=True) for i, e in enumerate(expected)]
+    return [
+        name
+        for name, pair in zip(names, pairs, strict=True)
+        if not all(torch.equal(one, other) for one, other in pair)
+    ]
+
+
+@pytest.mark.usefixtures("quick")
+def test_compiled_programs_are_right() -> None:
+    assert wrong(list(PROGRAMS)) == []
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("name", FLIPPED)
+def test_a_store_is_not_fused_with_what_reads_flipped(name: str) -> None:
+    """Each alone: among others it may be fused otherwise. The twin, unwatched, is wrong where torch fuses."""
+    assert wrong([name]) == []
+    with Setting(without=("racing-fusion",)).in_force():
+        assert wrong([name]) == ([name] if FUSES else [])
+
+
+@pytest.mark.usefixtures("quick")
+def test_it_is_with_what_reads_another_one_flipped() -> None:
+    counts = []
+    for name in ("flipped_by_columns", "another_one_flipped"):
+        assert wrong([name]) == []
+        counts.append(metrics.generated_kernel_count)
+    assert counts[0] == counts[1] + 1
 
 
 def summed_beside(x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:

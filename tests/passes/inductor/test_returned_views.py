@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
-from torch._inductor.utils import fresh_inductor_cache
 
 from pytest_reinplace.passes import Report, inductor_options, observe
 from pytest_reinplace.passes.inductor import stage
@@ -49,17 +48,11 @@ def shared(tensors: list[Tensor]) -> list[list[bool]]:
     return [[one == other for other in places] for one in places]
 
 
-@pytest.fixture
-def alone() -> Iterator[None]:
-    torch.compiler.reset()
-    with fresh_inductor_cache():
-        yield
-    torch.compiler.reset()
-
-
-def run(program: Callable[..., Any], begin: int, *numbers: int) -> tuple[bool, list[str]]:
-    """Return whether a program compiled for all sizes is right, offsets included, and what it clones."""
-    compiled = torch.compile(program, fullgraph=True, dynamic=True, options=inductor_options())
+def run(
+    program: Callable[..., Any], begin: int, *numbers: int, dynamic: bool | None = True
+) -> tuple[bool, list[str]]:
+    """Return whether a compiled program is right for all numbers, offsets included, and what it clones."""
+    compiled = torch.compile(program, fullgraph=True, dynamic=dynamic, options=inductor_options())
     right, reports = True, list[Report]()
     for k in numbers or (3, 2):
         x, y = (torch.arange(24.0)[begin : begin + 16] for _ in range(2))
@@ -74,17 +67,20 @@ def run(program: Callable[..., Any], begin: int, *numbers: int) -> tuple[bool, l
     return right, reports[0].clones
 
 
+@pytest.mark.parametrize("dynamic", [True, None])
 @pytest.mark.parametrize("begin", [0, 3])
 @pytest.mark.parametrize("program", [behind, several, fresh_beside])
-def test_the_caller_gets_the_right_view(alone: None, program: Callable[..., Any], begin: int) -> None:
-    assert run(program, begin) == (True, [])
+def test_the_caller_gets_the_right_view(
+    quick: None, program: Callable[..., Any], begin: int, dynamic: bool | None
+) -> None:
+    assert run(program, begin, dynamic=dynamic) == (True, [])
 
 
-def test_a_view_by_strides_too(alone: None) -> None:
+def test_a_view_by_strides_too(quick: None) -> None:
     assert run(by_strides, 3, 4, 3)[0]
 
 
-def test_without_it_the_view_is_another_one(alone: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_it_the_view_is_another_one(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin."""
     monkeypatch.setattr(stage, "return_inputs", lambda graph, positions: [])
     assert not run(behind, 0)[0]
