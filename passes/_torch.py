@@ -135,6 +135,11 @@ def is_fallback(op: Any) -> bool:
     return bool(getattr(lowering, "_is_fallback_handler", False))
 
 
+def takes_memory(op: Any) -> bool:
+    """Return whether Inductor's lowering of an operator needs its operands in memory."""
+    return op in private("torch._inductor.lowering", "needs_realized_inputs")
+
+
 def inductor_setting(name: str) -> Any:
     """Return one of Inductor's settings, ``None`` where this torch has none of that name."""
     return getattr(private("torch._inductor", "config"), name, None)

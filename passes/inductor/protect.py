@@ -17,7 +17,7 @@ from .identity import state
 from .mend import epilogues, no_ops
 from .mend.real_views import count_in_reals
 from .mend.wrapper_views import count_from_bases
-from .schedule import check
+from .schedule import attempts, check
 from .skip import skip
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class ProtectPass(CustomGraphPass):
 
     def __call__(self, graph: Graph) -> None:
         """Mend a graph and drop its no-ops, as Inductor calls it."""
-        check.begin()
+        attempts.begin(check.is_wanted)
         journal = Journal(graph)
         try:
             _tell_begins(graph)

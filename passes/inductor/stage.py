@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from .. import _torch
 from ..graph.journal import Journal
 from ..ops.schema import is_operator, schema_of, traits_of
 from ..reinplacing.facts.options import Options, Ordering, Policy
+from ..reinplacing.model.fused import differs_for_speed
 from ..reinplacing.run import parted_lists, reinplace_graph
 from ..report import Report
 from ._torch import (
@@ -42,7 +44,7 @@ from .mend.wrapper_operands import copy_operands
 from .mend.wrapper_views import move_with_bases
 from .protect import NotePass, ProtectPass
 from .schedule import _torch as schedule
-from .schedule import check
+from .schedule import attempts, check
 from .schedule.hook import behind, warn
 from .schedule.veto import FusionVeto, why_unwatched
 from .skip import skip
@@ -62,6 +64,7 @@ else:
 def observe(callback: Observer) -> Iterator[None]:
     """Call ``callback(report, graph)`` for every graph that a ``ReinplacePass`` rewrites inside.
 
+    A graph that is lowered several times is seen once, as it is kept.
     ``graph`` is the rewritten graph, still in Inductor's hands: look, do not touch. A graph that comes
     from Inductor's cache is not rewritten again and not seen.
     """
@@ -106,7 +109,7 @@ class ReinplacePass(CustomGraphPass):
                 inductor_reinplacing(graph)
                 clone_all(graph)
                 return Report()
-            return self._rewritten(graph, in_place=not (why or check.is_functional()))
+            return self._rewritten(graph, in_place=not why and attempts.way() != "functional")
         except Exception as error:  # noqa: BLE001  (a compile never fails because of us)
             skip(journal, "reinplacing skipped, every wrapper clones", error)
         clone_all(graph)
@@ -128,10 +131,11 @@ class ReinplacePass(CustomGraphPass):
 
     def _reinplaced(self, graph: Graph) -> Report:
         """Write in place what may be; where a caller makes an output anew, nothing is kept for it."""
-        options = Options(self.policy, self.order, target=INDUCTOR)
+        policy: Policy = "speed" if attempts.way() == "speed" else self.policy
+        options = Options(policy, self.order, target=INDUCTOR)
         asking = return_inputs(graph, regenerated_outputs(graph))
         _settle_lists(graph, options)
-        report = reinplace_graph(graph, options)
+        report = reinplace_graph(graph, options, lambda d: attempts.reinplaced(is_open=differs_for_speed(d)))
         forget(graph, asking)
         return report
 
@@ -139,7 +143,7 @@ class ReinplacePass(CustomGraphPass):
         """Rewrite a graph, as Inductor calls it, and tell the observers."""
         report = self.apply(graph)
         for callback in _observers.get():
-            callback(report, graph)
+            attempts.once_settled(functools.partial(callback, report, graph))
 
     def uuid(self) -> Any:
         """Identify the pass by its source and by what was declared about operators, and told of outputs.

@@ -23,6 +23,11 @@ def has_code_of(node: Node) -> bool:
     return node.op == "call_function" and is_operator(node.target) and has_code(node.target)
 
 
+def needs_memory(op: Any) -> bool:
+    """Return whether Inductor puts what an operator is given into memory before."""
+    return _torch.takes_memory(op) or not has_code(op)
+
+
 def is_pointwise(node: Node) -> bool:
     """Return whether Inductor computes each element of a value where it is used."""
     if not has_code_of(node):

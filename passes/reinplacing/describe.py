@@ -154,7 +154,7 @@ def _refusal_on_the_way(
     storage, refusal = write.source.storage, None
     while storage in made_by and storage is not write.place.storage:
         candidate = made_by[storage]
-        if candidate.index in decision.model.fused and candidate.allocates:
+        if candidate.index in decision.model.fused:
             return None  # a kernel that computes it stores it here
         refusal = decision.refused.get(candidate.index, refusal)
         storage = candidate.operand.storage

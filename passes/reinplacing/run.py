@@ -20,6 +20,7 @@ from .facts.options import DEFAULT, Options, Ordering, Policy
 from .layout.true_values import with_true_values
 
 Planner = Callable[[Graph, Options], plan.Plan]
+Teller = Callable[[Decision], object]
 
 
 @paused()
@@ -58,12 +59,20 @@ def reinplace(gm: GraphModule, *, policy: Policy = "memory", order: Ordering = "
 
 
 @paused()
-def reinplace_graph(graph: Graph, options: Options = DEFAULT) -> Report:
-    """Do the work of ``reinplace`` on one bare graph.
+def reinplace_graph(
+    graph: Graph, options: Options = DEFAULT, tell: Callable[[Decision], object] = id
+) -> Report:
+    """Do the work of ``reinplace`` on one bare graph, once ``tell`` was told what is decided.
 
     Subgraphs stay as they are: Inductor has had each of them rewritten before.
     """
-    return _planned(graph, options, plan.alone, carry_out=True)
+
+    def planner(graph: Graph, options: Options) -> plan.Plan:
+        planned = plan.alone(graph, options)
+        tell(planned.decision)
+        return planned
+
+    return _planned(graph, options, planner, carry_out=True)
 
 
 @paused()

@@ -85,6 +85,29 @@ def origin(buffer: Any) -> Any:
     return getattr(made_by, "origin_node", None)
 
 
+def sizes(scheduler: Any) -> dict[str, int]:
+    """Return the bytes of each buffer that operations make; 0 of those that are another one, written."""
+    found = private("torch._inductor.memory", "compute_size_for_scheduler_buffer")(scheduler.name_to_buf)
+    return {name: int(size) for name, (_, size) in found.items()}
+
+
+def returned() -> list[str]:
+    """Return the names of the buffers that the graph returns."""
+    return list(private("torch._inductor.virtualized", "V").graph.get_output_names())
+
+
+def does_nothing(node: Any) -> bool:
+    """Return whether an operation only stands for memory that others fill."""
+    return isinstance(node, private(_SCHEDULER, "NopKernelSchedulerNode"))
+
+
+def is_loop_on_cpu(node: Any) -> bool:
+    """Return whether Inductor writes a loop for an operation, in C++."""
+    device = node.get_device()
+    is_code = not (does_nothing(node) or node.is_extern() or node.is_template())
+    return device is not None and device.type == "cpu" and is_code
+
+
 def is_order_only(dep: Any) -> bool:
     """Return whether a dependency reads nothing, and only says what goes before."""
     return isinstance(dep, private(_DEPENDENCIES, "WeakDep"))

@@ -1,4 +1,4 @@
-"""The schedule is checked when it is made: where it is wrong, the graph is compiled once more, functional.
+"""The schedule is checked when it is made: where it is wrong, the graph is lowered once more, functional.
 
 ``FusionVeto`` and the mends before lowering leave nothing to be found here, as far as is known.
 """
@@ -7,33 +7,19 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-import dataclasses
-import logging
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from torch.fx import GraphModule
-
-from ...graph.copy import copied
 from . import _torch
-from .hook import Hook, warn
+from .attempts import Attempt, Retry, current
+from .cost import cost_of
+from .hook import Hook, log, warn
 from .late_reads import late_reads
 from .races import Races
 
-log: logging.Logger = logging.getLogger(__name__)
 Watcher = Callable[[str], None]
 
 
-class ScheduleError(Exception):
-    """What was scheduled does not compute the graph."""
-
-
-@dataclasses.dataclass(slots=True)
-class _Attempt:
-    is_functional: bool = False
-
-
-_attempt: contextvars.ContextVar[_Attempt | None] = contextvars.ContextVar("attempt", default=None)
 _watchers: contextvars.ContextVar[tuple[Watcher, ...]] = contextvars.ContextVar("watchers", default=())
 
 
@@ -52,21 +38,41 @@ class ScheduleCheck(Hook):
         """Check these operations.
 
         Raises:
-            ScheduleError: they compute something else, and the graph can be compiled once more.
+            Retry: they compute something else, or might cost less, and the graph can be lowered once more.
         """
-        try:
-            found = problem(nodes)
-        except Exception as error:  # noqa: BLE001  (a compile never fails because of us)
-            warn(f"schedules are not checked on this torch: {error!r}")
-            return
-        if not found:
-            return
-        for watcher in _watchers.get():
+        found, attempt = _asked(problem, nodes) or "", current()
+        for watcher in _watchers.get() if found else ():
             watcher(found)
-        attempt = _attempt.get()
-        if attempt is not None and not attempt.is_functional:
-            raise ScheduleError(found)
-        log.warning("Inductor's schedule is wrong, and nothing can be done: %s", found)
+        if attempt is None or attempt.is_last:
+            if found:
+                log.warning("Inductor's schedule is wrong, and nothing can be done: %s", found)
+        elif found:
+            log.warning("compiled once more without writes in place, Inductor's schedule is wrong: %s", found)
+            raise Retry(Attempt("functional", is_last=True), found)
+        else:
+            _compare(attempt, nodes)
+        if attempt is not None:
+            attempt.settle()
+
+
+def _compare(attempt: Attempt, nodes: list[Any]) -> None:
+    """Ask for the other way where it might be cheaper, or is."""
+    if not attempt.is_open and attempt.other is None:
+        return
+    cost, other = _asked(cost_of, nodes), attempt.other
+    if other is not None:
+        if cost is None or not cost.is_less_than(other):
+            raise Retry(Attempt("as asked", is_last=True), f"{cost}, by the other policy {other}")
+    elif cost is not None:
+        raise Retry(Attempt("speed", other=cost), f"{cost}, by the other policy perhaps less")
+
+
+def _asked(question: Callable[[list[Any]], Any], nodes: list[Any]) -> Any:
+    try:
+        return question(nodes)
+    except Exception as error:  # noqa: BLE001  (a compile never fails because of us)
+        warn(f"schedules are not checked on this torch: {error!r}")
+        return None
 
 
 def problem(nodes: list[Any]) -> str:
@@ -89,44 +95,6 @@ def watching_schedules(watcher: Watcher) -> Iterator[None]:
         _watchers.reset(token)
 
 
-def is_functional() -> bool:
-    """Return whether the graph that is compiled is to be left functional: its schedule was wrong before."""
-    attempt = _attempt.get()
-    return attempt is not None and attempt.is_functional
-
-
-def begin() -> None:
-    """See to it that graphs whose schedule is wrong are compiled once more, from now on."""
-    if not _torch.compiling_with(_compiled):
-        warn("a wrong schedule is only warned of on this torch: it has no fx_codegen_and_compile")
-
-
-def _compiled(gm: GraphModule, compile_one: Callable[[GraphModule], Any]) -> Any:
-    """Compile a graph as it is or, where its schedule is wrong, a copy that stays functional."""
-    copy = _kept(gm)
-    if copy is None:
-        return compile_one(gm)
-    attempt = _Attempt()
-    token = _attempt.set(attempt)
-    try:
-        try:
-            return compile_one(gm)
-        except ScheduleError as error:
-            log.warning("compiled once more without writes in place, Inductor's schedule is wrong: %s", error)
-        attempt.is_functional = True
-        return compile_one(copy)
-    finally:
-        _attempt.reset(token)
-
-
-def _kept(gm: GraphModule) -> GraphModule | None:
-    """Return a copy for a second attempt, ``None`` where no schedule is checked or none can be made."""
-    if not isinstance(_torch.hook(_torch.AFTER_FUSION), ScheduleCheck):
-        return None
-    try:
-        copy = copied(gm)
-    except Exception as error:  # noqa: BLE001  (a compile never fails because of us)
-        warn(f"a wrong schedule is only warned of, the graph cannot be copied: {error!r}")
-        return None
-    copy.meta.update(gm.meta)
-    return copy
+def is_wanted() -> bool:
+    """Return whether schedules are checked, as Inductor is configured now."""
+    return isinstance(_torch.hook(_torch.AFTER_FUSION), ScheduleCheck)

@@ -101,20 +101,35 @@ class Races:
         found: dict[str, list[Access]] = defaultdict(list)
         for element, part in _parts(node):
             writes = part.read_writes.writes
-            own = {buffer for w in writes if w.name in self._written for buffer in self._lies_in(w.name)}
+            own = {buffer for w in writes if w.name in self._written for buffer in self.lies_in(w.name)}
             for dep in itertools.chain(part.read_writes.reads, writes):
                 is_write = dep in writes
-                for buffer in () if _torch.is_order_only(dep) else self._lies_in(dep.name):
+                for buffer in () if _torch.is_order_only(dep) else self.lies_in(dep.name):
                     # A write waits for the one before as if it read the buffer.
                     if is_write or not (buffer in own and _torch.is_whole(dep)):
                         found[buffer].append(Access(dep, is_write, element))
         return found
 
-    def _lies_in(self, name: str) -> set[str]:
+    def lies_in(self, name: str) -> set[str]:
         """Return the buffers in whose memory a buffer may lie: its own, or those that it is a view of."""
         name = self._written.get(name, name)
         above = self._buffers[name].get_aliases() if name in self._buffers else ()
-        return {buffer for n in above for buffer in self._lies_in(n)} or {name}
+        return {buffer for n in above for buffer in self.lies_in(n)} or {name}
+
+    def is_made(self, name: str) -> bool:
+        """Return whether a buffer is made by an operation, and no input."""
+        return name in self._buffers
+
+    def is_filled_by_others(self, name: str) -> bool:
+        """Return whether the operation that makes a buffer leaves it to others to fill it."""
+        return _torch.does_nothing(self._buffers[name].defining_op)
+
+    def touched(self, node: Any) -> set[str]:
+        """Return the buffers in which an operation, or each of several, makes, reads or writes something."""
+        deps = node.read_writes.reads_and_writes()
+        names = [d.name for d in deps if not _torch.is_order_only(d)]
+        names.extend(buffer.get_name() for buffer in node.get_outputs())
+        return {home for name in names for home in self.lies_in(name)}
 
     def _clash(self, a: Access, b: Access) -> bool:
         """Return whether, in one loop, one overwrites at another time what the other one touches."""
@@ -128,7 +143,7 @@ class Races:
         """Return whether both touch each element in one turn, and in no other one."""
         if not (self._are_known(a.dep, b.dep) and all(_once(x.dep) for x in (a, b) if x.is_write)):
             return False
-        return _is_same(a.dep, b.dep) or _is_same(a.dep.normalize(), b.dep.normalize())
+        return in_turn(a.dep, b.dep)
 
     def _apart(self, a: Any, b: Any) -> bool:
         """Return whether two touch no element both."""
@@ -150,6 +165,13 @@ def _parts(node: Any) -> Iterator[tuple[int | None, Any]]:
         return
     for element, of_element in enumerate(node.snodes):
         yield from ((element, part) for part in of_element.get_nodes())
+
+
+def in_turn(a: Any, b: Any) -> bool:
+    """Return whether two dependencies, of buffers laid out alike, name the same element in each turn."""
+    if not (_torch.is_known(a) and _torch.is_known(b)):
+        return False
+    return _is_same(a, b) or _is_same(a.normalize(), b.normalize())
 
 
 def _is_same(a: Any, b: Any) -> bool:

@@ -12,8 +12,9 @@ both versions of a buffer, or copies it.
 
 ``policy="memory"`` computes only what certainly holds no more: in (a) the operand has no other reader, in
 (b) the result has one, and together few enough bytes are read that Inductor does not put the value into
-memory after all. ``policy="speed"`` computes wherever the operand or the result need not be in memory,
-which is where Inductor itself does: a value may then be computed several times, or held twice.
+memory after all. ``policy="speed"`` writes in place only where operand and result are in memory anyhow, as
+Inductor's own reinplacing does: a value may then be computed several times, or held twice. Inside Inductor
+both are tried where they differ, and the schedules compared (``inductor/schedule/cost.py``).
 
 Operators over lists, as optimizers call them one behind the other, are computed in one kernel where nothing
 else looks at what is between them: ``p * a + b`` reads and writes each tensor once, in place twice.
@@ -28,9 +29,10 @@ from torch.fx import Node
 
 from ...graph.alias import uses, viewed
 from ...ops import lists
-from ...ops.computed import is_factory, is_pointwise
+from ...ops.computed import has_code_of, is_factory, is_pointwise, needs_memory
 from ...ops.schema import traits_of
 from ..facts.candidate import Candidate
+from ..facts.decision import Decision
 from ..facts.model import Model
 from ..facts.options import Options
 from ..facts.place import Place
@@ -42,12 +44,52 @@ _MOST_NODES = 30
 
 def fused(model: Model, options: Options) -> frozenset[int]:
     """Return the candidates that stay functional because that is no copy, and cheaper."""
-    if not (model.target.fuses or options.policy == "speed"):
+    if options.policy == "speed":
+        scatters = _fused_for_speed(model)
+    elif model.target.fuses:
+        rule = _Rule(model)
+        scatters = {c.index for c in _computed_scatters(model) if rule.is_known_computed(c.node)}
+    else:
         return frozenset()  # each node is run by itself
-    rule = _Rule(model, options.policy == "speed")
-    scatters = (c for c in model.candidates if _is_computed_scatter(c))
-    computed = {c.index for c in scatters if rule.is_known_computed(c.node)}
-    return frozenset(computed | {c.index for c in _of_lists(model)})
+    return frozenset(scatters | {c.index for c in _of_lists(model)})
+
+
+def differs_for_speed(decision: Decision) -> bool:
+    """Return whether ``policy="speed"`` would leave functional what is in place."""
+    model = decision.model
+    return any(decision.accepted(model.candidates[i]) for i in _fused_for_speed(model))
+
+
+def _computed_scatters(model: Model) -> Iterator[Candidate]:
+    return (c for c in model.candidates if _is_computed_scatter(c))
+
+
+def _fused_for_speed(model: Model) -> set[int]:
+    """Return the scatters whose operand or result Inductor need not put into memory."""
+    scatters = {c.node: c for c in _computed_scatters(model)}
+    found: dict[Node, bool] = {}
+    for node in reversed(scatters):  # what stores an inner one comes behind it
+        outer = next((user for user in node.users if user in scatters and user.args[0] is not node), None)
+        if outer is None:
+            base = _base(model, scatters[node].operand_node)
+            found[node] = not (_is_updated(base, node) or (_is_in_memory(base) and _is_in_memory(node)))
+        else:
+            found[node] = found[outer]
+    return {scatters[node].index for node, is_computed in found.items() if is_computed}
+
+
+def _is_updated(base: Node, result: Node) -> bool:
+    """Return whether a result is copied back into the input that it is made of."""
+    return base.op == "placeholder" and any(
+        user.target is torch.ops.aten.copy_.default and user.args[0] is base for user in result.users
+    )
+
+
+def _is_in_memory(node: Node) -> bool:
+    """Return whether a value is in memory, whoever uses it."""
+    if node.op != "call_function" or not has_code_of(node):
+        return True
+    return any(user.op == "output" or needs_memory(user.target) for user in node.users)
 
 
 def _is_computed_scatter(candidate: Candidate) -> bool:
@@ -75,12 +117,11 @@ def _of_lists(model: Model) -> Iterator[Candidate]:
 
 
 class _Rule:
-    def __init__(self, model: Model, speed: bool) -> None:
+    def __init__(self, model: Model) -> None:
         self._model = model
-        self._speed = speed
         self._computed: dict[Node, bool] = {}
         self._read_by: dict[Node, set[Node]] = {}
-        self._scatters = {c.node: c for c in model.candidates if _is_computed_scatter(c)}
+        self._scatters = {c.node: c for c in _computed_scatters(model)}
 
     def is_computed(self, candidate: Candidate) -> bool:
         """Return whether a scatter is better computed than written."""
@@ -92,11 +133,9 @@ class _Rule:
 
     def _of_unstored(self, candidate: Candidate) -> bool:
         """Return whether the operand need not be in memory: no one but this scatter looks at it."""
-        root = self._base(candidate.operand_node)
+        root = _base(self._model, candidate.operand_node)
         if not self._is_elementwise(root):
             return False
-        if self._speed:
-            return True
         readers = self._readers(root)
         if len(readers) > _MOST_NODES:
             return False
@@ -124,27 +163,20 @@ class _Rule:
     # -- (b) what uses the result --------------------------------------------------------------------
 
     def _is_dissolved(self, node: Node, depth: int = 0) -> bool:
-        """Return whether a result need not be in memory: elementwise operators use it, here only one."""
+        """Return whether a result need not be in memory: one elementwise operator uses it."""
         readers = self._readers(node)
-        if not readers or depth > _MOST_READS or (len(readers) > 1 and not self._speed):
+        if len(readers) != 1 or depth > _MOST_READS:
             return False
-        for reader in readers:
-            if reader in self._scatters:
-                if not self._is_dissolved(reader, depth + 1):
-                    return False
-            elif not is_pointwise(reader):
-                return False
-        return True
+        (reader,) = readers
+        return self._is_dissolved(reader, depth + 1) if reader in self._scatters else is_pointwise(reader)
 
     # -- both ----------------------------------------------------------------------------------------
 
     def _few_reads(self, node: Node) -> bool:
         """Return whether computing a node reads few buffers, by few operations."""
-        if self._speed:
-            return True
         pending, seen, reads = [node], set[Node](), set[Node]()
         while pending:
-            current = self._base(pending.pop())
+            current = _base(self._model, pending.pop())
             if current in seen:
                 continue
             seen.add(current)
@@ -156,18 +188,19 @@ class _Rule:
                 return False
         return True
 
-    def _base(self, node: Node) -> Node:
-        """Return what a node is a view of, as far as each is of one value."""
-        while (source := viewed(node)) is not None and isinstance(self._model.values.get(source), Place):
-            node = source
-        return node
-
     def _readers(self, node: Node) -> set[Node]:
         """Return what reads a node, through views."""
         if node not in self._read_by:
             readers = ((user, read) for user, read in uses(node) if viewed(user) is not read)
             self._read_by[node] = {user for user, read in readers if not _takes_only_shape(user, read)}
         return self._read_by[node]
+
+
+def _base(model: Model, node: Node) -> Node:
+    """Return what a node is a view of, as far as each is of one value."""
+    while (source := viewed(node)) is not None and isinstance(model.values.get(source), Place):
+        node = source
+    return node
 
 
 def _takes_only_shape(user: Node, read: Node) -> bool:

@@ -57,7 +57,7 @@ def decided(monkeypatch: pytest.MonkeyPatch, nothing: bool) -> Iterator[None]:
     with monkeypatch.context() as patch:
         patch.setattr(check, "problem", lambda nodes: "")  # it would see to some of them
         if nothing:
-            patch.setattr(stage, "reinplace_graph", lambda graph, options: Report())
+            patch.setattr(stage, "reinplace_graph", lambda graph, options, tell: Report())
         yield
 
 

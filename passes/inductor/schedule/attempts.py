@@ -1,0 +1,141 @@
+"""A graph is lowered until its schedule is right and the cheaper one of two: which attempt this is.
+
+What Inductor makes of a graph is known once it has been made. So where it matters a graph is lowered again,
+from a copy: functional, where its schedule was wrong; by the other policy, where it is not clear which one
+is cheaper. An attempt ends when its schedule is looked at, before any code is written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+from torch.fx import GraphModule
+
+from ...graph.copy import copied
+from . import _torch
+from .cost import Cost
+from .hook import log, warn
+
+Way = Literal["as asked", "speed", "functional"]
+
+
+@dataclasses.dataclass(slots=True)
+class Attempt:
+    """One lowering of a graph.
+
+    Args:
+        way: how it is reinplaced: as the user asked, by ``policy="speed"``, or not at all.
+        is_last: whether it is made whatever comes of it.
+        other: the cost of the other way, where that was tried before.
+        graphs: how many graphs were reinplaced in it: subgraphs have schedules of their own.
+        is_open: whether the other way might be cheaper.
+        settled: what is to be called once this attempt is the one that counts.
+    """
+
+    way: Way = "as asked"
+    is_last: bool = False
+    other: Cost | None = None
+    graphs: int = 0
+    is_open: bool = False
+    settled: list[Callable[[], None]] = dataclasses.field(default_factory=list)
+
+    def settle(self) -> None:
+        """Do what waited for this attempt to be the one that counts."""
+        waiting, self.settled = self.settled, []
+        for callback in waiting:
+            callback()
+
+
+class Retry(Exception):
+    """The graph is to be lowered once more.
+
+    Args:
+        attempt: the next one.
+        why: for the log.
+    """
+
+    def __init__(self, attempt: Attempt, why: str) -> None:
+        super().__init__(why)
+        self.attempt = attempt
+
+
+_attempt: contextvars.ContextVar[Attempt | None] = contextvars.ContextVar("attempt", default=None)
+
+
+def current() -> Attempt | None:
+    """Return the attempt that is being made; ``None`` where a graph is lowered once, whatever comes of it."""
+    return _attempt.get()
+
+
+def way() -> Way:
+    """Return how the graph is reinplaced in this attempt."""
+    attempt = _attempt.get()
+    return "as asked" if attempt is None else attempt.way
+
+
+def reinplaced(*, is_open: bool) -> None:
+    """Note that a graph was reinplaced in this attempt, and whether the other way might be cheaper."""
+    attempt = _attempt.get()
+    if attempt is not None:
+        attempt.graphs += 1
+        attempt.is_open = is_open and attempt.graphs == 1
+
+
+def once_settled(callback: Callable[[], None]) -> None:
+    """Call something if this attempt is the one that counts, as soon as that is known."""
+    attempt = _attempt.get()
+    if attempt is None:
+        callback()
+    else:
+        attempt.settled.append(callback)
+
+
+def begin(is_wanted: Callable[[], bool]) -> None:
+    """See to it that graphs are lowered in attempts from now on, where that is wanted."""
+
+    def compiled(gm: GraphModule, compile_one: Callable[[GraphModule], Any]) -> Any:
+        return lowered(gm, compile_one) if is_wanted() else compile_one(gm)
+
+    if not _torch.compiling_with(compiled):
+        warn("a wrong schedule is only warned of on this torch: it has no fx_codegen_and_compile")
+
+
+def lowered(gm: GraphModule, compile_one: Callable[[GraphModule], Any]) -> Any:
+    """Compile a graph in as many attempts as it takes."""
+    attempt = Attempt()
+    while True:
+        spare = None if attempt.is_last else _kept(gm)
+        attempt.is_last = spare is None
+        try:
+            with _made(attempt):
+                result = compile_one(gm)
+            attempt.settle()
+            return result
+        except Retry as retry:
+            log.debug("lowered once more: %s", retry)
+            assert spare is not None
+            gm, attempt = spare, retry.attempt
+
+
+@contextlib.contextmanager
+def _made(attempt: Attempt) -> Iterator[None]:
+    token = _attempt.set(attempt)
+    try:
+        yield
+    finally:
+        _attempt.reset(token)
+
+
+def _kept(gm: GraphModule) -> GraphModule | None:
+    """Return a copy for the next attempt, ``None`` where none can be made."""
+    try:
+        copy = copied(gm)
+    except Exception as error:  # noqa: BLE001  (a compile never fails because of us)
+        warn(f"a wrong schedule is only warned of, the graph cannot be copied: {error!r}")
+        return None
+    copy.meta.update(gm.meta)
+    return copy

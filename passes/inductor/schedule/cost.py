@@ -1,0 +1,136 @@
+"""What a schedule costs: the bytes that it holds, the kernels that it starts, the bytes that they move.
+
+The figures are for comparing two schedules of one program. Sizes are hints where they are symbolic.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+from . import _torch
+from .races import Races, in_turn
+
+# Bytes that are moved while a kernel is started, by a graphics card and by a few cores alike.
+_LAUNCH = 1 << 16
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cost:
+    """What a schedule costs.
+
+    Args:
+        peak: the most bytes that are held at one time, inputs left out.
+        kernels: how many kernels are started.
+        moved: the bytes that they read and write.
+    """
+
+    peak: int
+    kernels: int
+    moved: int
+
+    def is_less_than(self, other: Cost) -> bool:
+        """Return whether less is held or, where as much is, less time taken."""
+        return (self.peak, self._work) < (other.peak, other._work)
+
+    @property
+    def _work(self) -> int:
+        return self.moved + self.kernels * _LAUNCH
+
+
+class _Life(NamedTuple):
+    """Which operations first and last touch a buffer, and whether it is returned."""
+
+    first: int
+    last: int
+    is_returned: bool
+
+
+def cost_of(nodes: list[Any]) -> Cost:
+    """Return what a schedule costs.
+
+    Args:
+        nodes: the operations, fused, in order.
+    """
+    races, sizes = Races(nodes[0].scheduler), _torch.sizes(nodes[0].scheduler)
+    lives, steps = _lives(nodes, sizes, races), _steps(nodes)
+    change = [0] * (steps[-1] + 2)
+    for name, life in lives.items():
+        change[steps[life.first]] += sizes[name]
+        if not life.is_returned:
+            change[steps[life.last] + 1] -= sizes[name]
+    held = list(accumulate(change))
+    for place, node in enumerate(nodes):
+        held[steps[place]] -= sum(sizes[name] for name in _reused(place, node, lives, sizes, races))
+    kernels = [node for node in nodes if not _torch.does_nothing(node)]
+    return Cost(max(held), len(kernels), sum(_moved(node, lives, races) for node in kernels))
+
+
+def _steps(nodes: list[Any]) -> list[int]:
+    """Return for each operation which call runs it: on a CPU loops in a row are one function.
+
+    What such a function uses is allocated before it is called, and freed after it.
+    """
+    steps: list[int] = []
+    step, is_open = -1, False
+    for node in nodes:
+        is_loop = _torch.is_loop_on_cpu(node)
+        if not (is_open and (is_loop or _torch.does_nothing(node))):
+            step, is_open = step + 1, is_loop
+        steps.append(step)
+    return steps
+
+
+def _lives(nodes: list[Any], sizes: dict[str, int], races: Races) -> dict[str, _Life]:
+    """Return who touches each buffer that is made; what never leaves a kernel of Inductor's own is not."""
+    first: dict[str, int] = {}
+    last: dict[str, int] = {}
+    for place, node in enumerate(nodes):
+        for name in races.touched(node) & sizes.keys():
+            first.setdefault(name, place)
+            last[name] = place
+    returned = {home for name in _torch.returned() for home in races.lies_in(name)}
+    lives = {name: _Life(place, last[name], name in returned) for name, place in first.items()}
+    return {name: life for name, life in lives.items() if not _is_inside(nodes[life.first], life)}
+
+
+def _is_inside(node: Any, life: _Life) -> bool:
+    return life.first == life.last and not (life.is_returned or node.is_extern())
+
+
+def _reused(
+    place: int, node: Any, lives: dict[str, _Life], sizes: dict[str, int], races: Races
+) -> Iterator[str]:
+    """Yield the buffers whose memory a kernel gives to what it makes: it reads each element in its turn."""
+    if node.is_extern() or node.is_foreach():
+        return
+    accesses = races.accesses(node)
+    touched = [n for n in accesses if n in lives]
+    made = [n for n in touched if lives[n].first == place]
+    for name in touched:
+        life = lives[name]
+        if life.last != place or life.first == place or life.is_returned or races.is_filled_by_others(name):
+            continue
+        reads = [a.dep for a in accesses[name]]
+        for new in made:
+            writes = [a.dep for a in accesses[new] if a.is_write]
+            if sizes[new] == sizes[name] and all(in_turn(r, w) for r in reads for w in writes):
+                made.remove(new)
+                yield name
+                break
+
+
+def _moved(node: Any, lives: dict[str, _Life], races: Races) -> int:
+    """Return the bytes that an operation reads and writes in memory, each element of a buffer once."""
+    found: dict[str, dict[Any, int]] = defaultdict(dict)
+    for name, accesses in races.accesses(node).items():
+        if name in lives or not races.is_made(name):
+            for access in accesses:
+                dep = access.dep
+                found[name][dep.index if _torch.is_known(dep) else None, access.is_write] = (
+                    dep.numbytes_hint()
+                )
+    return sum(n for of_buffer in found.values() for n in of_buffer.values())

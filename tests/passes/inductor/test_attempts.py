@@ -1,0 +1,189 @@
+"""Graphs that are lowered by both policies: the schedule that holds less is kept, of two the quicker one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch._inductor.utils import fresh_inductor_cache
+from torch.profiler import ProfilerActivity, profile
+
+from pytest_reinplace.passes import Report, inductor_options, observe
+from pytest_reinplace.passes.inductor.schedule import check
+from pytest_reinplace.passes.inductor.schedule.cost import Cost
+
+from ..trace import arange
+
+Tensor = torch.Tensor
+
+
+def added_tiles(out: Tensor, tiles: Tensor) -> Tensor:
+    """Stores into two buffers, which one kernel computes."""
+    seen = torch.zeros(24, 24)
+    for i in (0, 8):
+        out[i : i + 16, 4:20] += tiles[i // 8]
+        seen[i : i + 16, 4:20] += 1
+    return out / seen.clamp(min=1)
+
+
+def summed_in_steps(x: Tensor, tiles: Tensor) -> Tensor:
+    """A prefix sum: what is added is computed from what it is added to, and both must be held."""
+    row, step = x.view(-1)[:64], 1
+    while step < 16:
+        following = row.clone()
+        following[step:] += row[:-step]
+        row, step = following, step * 2
+    return row
+
+
+def scaled_channels(x: Tensor, tiles: Tensor) -> None:
+    """An input that Inductor itself would hold twice."""
+    x[:, 0].mul_(2)
+    x[:, 1].sub_(1).clamp_(0, 20)
+    x[2:4, 2:4] = 0
+
+
+def decomposed(x: Tensor, tiles: Tensor) -> Tensor:
+    """Columns of a factor, each computed from those before."""
+    a = x @ x.t() + 24 * torch.eye(24)
+    lower = torch.zeros_like(a)
+    for j in range(3):
+        lower[j:, j] = a[j:, j] - lower[j:, :j] @ lower[j, :j]
+        lower[j:, j] = lower[j:, j] / lower[j, j]
+    return lower
+
+
+def stored_into_an_input(x: Tensor, tiles: Tensor) -> Tensor:
+    """Nothing to choose: whoever writes in place at all does it here."""
+    x[1] = x[0] + 1
+    return tiles * 2
+
+
+PROGRAMS = {
+    # How often it is lowered, and whether what it stores is computed at last.
+    added_tiles: (2, True),
+    summed_in_steps: (2, True),
+    scaled_channels: (3, False),
+    decomposed: (3, False),
+    stored_into_an_input: (1, False),
+}
+
+
+class Made:
+    """What became of a program."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.costs: list[Cost] = []
+        self.reports: list[Report] = []
+        self.lowered = 0
+        cost_of, problem = check.cost_of, check.problem
+
+        def noting(nodes: list[Any]) -> Cost:
+            self.costs.append(cost_of(nodes))
+            return self.costs[-1]
+
+        def counting(nodes: list[Any]) -> str:
+            self.lowered += 1
+            return problem(nodes)
+
+        monkeypatch.setattr(check, "cost_of", noting)
+        monkeypatch.setattr(check, "problem", counting)
+
+    def of(self, program: Callable[..., Any]) -> int:
+        """Compile a program, compare it with eager mode, and return the most bytes that it holds."""
+        expected, given = ([arange(24, 24).float(), arange(4, 16, 16).float()] for _ in range(2))
+        result = program(*expected)
+        torch.compiler.reset()
+        with fresh_inductor_cache(), observe(lambda report, _: self.reports.append(report)):
+            function = torch.compile(program, fullgraph=True, options=inductor_options())
+            actual = function(*given)
+            for one, other in zip((result, *expected), (actual, *given), strict=True):
+                torch.testing.assert_close(one, other)
+            return peak(lambda: function(*given))
+
+
+def peak(function: Callable[[], Any]) -> int:
+    """Return the most bytes that a call holds beside what it is given."""
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        result = function()
+    live = most = 0
+    for event in profiler.profiler.kineto_results.events():  # type: ignore[union-attr]
+        if event.name() == "[memory]":
+            live += event.nbytes()
+            most = max(most, live)
+    del result
+    return most
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_the_cheaper_schedule_is_kept(program: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Made(monkeypatch)
+    held = made.of(program)
+    (report,) = made.reports  # only of the graph that is kept
+    times, is_computed = PROGRAMS[program]
+    assert made.lowered == times
+    stored = [o for o in report.outcomes if o.op in ("aten::slice_scatter", "aten::select_scatter")]
+    assert any(o.fused for o in stored) is is_computed and report.clones == []
+    if made.costs:
+        kept = made.costs[1 if is_computed else 0]
+        assert kept.peak == held == min(cost.peak for cost in made.costs)
+
+
+def test_costs_that_cannot_be_told_choose_nothing(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(nodes: list[Any]) -> Cost:
+        raise RuntimeError("no sizes")
+
+    made = Made(monkeypatch)
+    monkeypatch.setattr(check, "cost_of", fails)
+    made.of(added_tiles)
+    assert made.lowered == 1 and "no sizes" in caplog.text
+
+
+@pytest.mark.parametrize(("fails_at", "times"), [(2, 3), (1, 1)])
+def test_the_second_cost_is_needed_to_go_another_way(
+    fails_at: int, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, calls = Made(monkeypatch), iter(range(1, 9))
+    cost_of = check.cost_of
+
+    def fails_once(nodes: list[Any]) -> Cost:
+        if next(calls) == fails_at:
+            raise RuntimeError("no sizes")
+        return cost_of(nodes)
+
+    monkeypatch.setattr(check, "cost_of", fails_once)
+    made.of(added_tiles)
+    assert made.lowered == times
+
+
+def test_less_memory_goes_before_less_time() -> None:
+    assert Cost(peak=4, kernels=9, moved=9).is_less_than(Cost(peak=8, kernels=1, moved=1))
+    assert Cost(peak=8, kernels=1, moved=9).is_less_than(Cost(peak=8, kernels=2, moved=1))
+    assert Cost(peak=8, kernels=2, moved=1).is_less_than(Cost(peak=8, kernels=1, moved=1 << 20))
+    assert not Cost(peak=8, kernels=1, moved=1).is_less_than(Cost(peak=8, kernels=1, moved=1))
+
+
+def test_a_policy_that_is_asked_for_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Made(monkeypatch)
+    x = arange(24, 24).float()
+    torch.compiler.reset()
+    with fresh_inductor_cache():
+        options = inductor_options(policy="speed")
+        torch.compile(scaled_channels, fullgraph=True, options=options)(x, x)
+    assert made.lowered == 1 and made.costs == []
+
+
+def looped(x: Tensor, tiles: Tensor) -> Tensor:
+    """A graph with a subgraph, which has a schedule of its own."""
+    added = added_tiles(x, tiles)
+    return torch.cond(x.sum() > 0, lambda t: t + 1, lambda t: t - 1, (added,))
+
+
+def test_graphs_with_subgraphs_are_lowered_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Made(monkeypatch)
+    made.of(looped)
+    assert made.costs == []
