@@ -61,14 +61,22 @@ else:
 
 
 @contextlib.contextmanager
-def observe(callback: Observer) -> Iterator[None]:
+def observe(callback: Observer, *, every: bool = False) -> Iterator[None]:
     """Call ``callback(report, graph)`` for every graph that a ``ReinplacePass`` rewrites inside.
 
-    A graph that is lowered several times is seen once, as it is kept.
+    A graph that is lowered several times is seen once, as it is kept, when that is known; with ``every``
+    each time, and at once.
     ``graph`` is the rewritten graph, still in Inductor's hands: look, do not touch. A graph that comes
     from Inductor's cache is not rewritten again and not seen.
     """
-    token = _observers.set((*_observers.get(), callback))
+
+    def see(report: Report, graph: Graph) -> None:
+        if every:
+            callback(report, graph)
+        else:
+            attempts.once_settled(functools.partial(callback, report, graph))
+
+    token = _observers.set((*_observers.get(), see))
     try:
         yield
     finally:
@@ -105,13 +113,14 @@ class ReinplacePass(CustomGraphPass):
         if why:
             warn(f"reinplacing skipped, every wrapper clones: fusions are not checked, {why}")
         try:
-            if _mutates_in_regions(graph):
-                inductor_reinplacing(graph)
-                clone_all(graph)
-                return Report()
-            return self._rewritten(graph, in_place=not why and attempts.way() != "functional")
+            if not _mutates_in_regions(graph):
+                return self._rewritten(graph, in_place=not why and attempts.way() != "functional")
+            inductor_reinplacing(graph)
         except Exception as error:  # noqa: BLE001  (a compile never fails because of us)
             skip(journal, "reinplacing skipped, every wrapper clones", error)
+            with contextlib.suppress(Exception):  # what Inductor makes of wrappers is mended all the same
+                return self._rewritten(graph, in_place=False)
+            journal.restore()
         clone_all(graph)
         return Report()  # nothing is written in place, and the graph may be none
 
@@ -143,7 +152,7 @@ class ReinplacePass(CustomGraphPass):
         """Rewrite a graph, as Inductor calls it, and tell the observers."""
         report = self.apply(graph)
         for callback in _observers.get():
-            attempts.once_settled(functools.partial(callback, report, graph))
+            callback(report, graph)
 
     def uuid(self) -> Any:
         """Identify the pass by its source and by what was declared about operators, and told of outputs.

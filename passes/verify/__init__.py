@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..graph.copy import copied
+from ..inductor.schedule.attempts import once_settled
 from ..inductor.schedule.check import watching_schedules
 from .contract import check, take_elements
 from .declaration_check import check_declaration
@@ -27,6 +28,7 @@ __all__ = [
     "input_lines",
     "minimum_clone_bytes",
     "on_graph_module",
+    "once_settled",
     "registering_files",
     "take_elements",
     "watching_schedules",

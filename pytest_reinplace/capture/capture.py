@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -232,6 +233,8 @@ class Capture:
             self._frames.current = outer
 
     def _stage(self, gm: Any, name: str, run: Callable[[], Any]) -> Any:
+        from ..passes.verify import once_settled
+
         post_grad = self._post_grad.get(id(gm))
         frame = getattr(self._frames, "current", None) or _Frame(gm, "fw")
         if post_grad is None:
@@ -249,10 +252,14 @@ class Capture:
             del self._post_grad[id(gm)]
             found = post_grad.captured(frame.graph_id(gm))
             graph = dataclasses.replace(found, pass_name=self.pass_name, backend=self.backend)
-            self.graphs.append(graph)
-            if frame.watched is not None:
-                self._checks.append((graph, frame.watched))
+            once_settled(functools.partial(self._keep, graph, frame.watched))
         return result
+
+    def _keep(self, graph: CapturedGraph, watched: Watched | None) -> None:
+        """Add a graph that was compiled; one that is lowered once more is not added before."""
+        self.graphs.append(graph)
+        if watched is not None:
+            self._checks.append((graph, watched))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -100,7 +100,7 @@ class PostGrad:
             self._nodes = nodes
             self._note(report, text)
 
-        with observe(note):
+        with observe(note, every=True):
             return run()
 
     def _reinplace(self, run: Callable[[], Any]) -> Any:

@@ -113,12 +113,16 @@ def lowered(gm: GraphModule, compile_one: Callable[[GraphModule], Any]) -> Any:
         try:
             with _made(attempt):
                 result = compile_one(gm)
-            attempt.settle()
-            return result
         except Retry as retry:
             log.debug("lowered once more: %s", retry)
             assert spare is not None
             gm, attempt = spare, retry.attempt
+            continue
+        except BaseException:  # there is no further one
+            attempt.settle()
+            raise
+        attempt.settle()
+        return result
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from pytest_reinplace.passes import Report, inductor_options, observe
 from pytest_reinplace.passes.inductor.schedule import check
+from pytest_reinplace.passes.inductor.schedule._torch import AFTER_FUSION
 from pytest_reinplace.passes.inductor.schedule.cost import Cost
 
 from ..trace import arange
@@ -187,3 +188,33 @@ def test_graphs_with_subgraphs_are_lowered_once(monkeypatch: pytest.MonkeyPatch)
     made = Made(monkeypatch)
     made.of(looped)
     assert made.costs == []
+
+
+@pytest.mark.usefixtures("quick")
+def test_who_asks_for_every_lowering_sees_each_at_once() -> None:
+    """And who does not sees the one that is kept."""
+    every: list[Report] = []
+    kept: list[Report] = []
+    torch.compiler.reset()
+    with (
+        fresh_inductor_cache(),
+        observe(lambda report, _: every.append(report), every=True),
+        observe(lambda report, _: kept.append(report)),
+    ):
+        torch.compile(scaled_channels, options=inductor_options())(arange(24, 24), arange(4, 16, 16))
+    first, other, last = every
+    assert kept == [last] and first == last != other
+
+
+@pytest.mark.usefixtures("quick")
+def test_what_fails_later_was_decided_all_the_same() -> None:
+    def stop(_: Any) -> None:
+        raise ZeroDivisionError
+
+    kept: list[Report] = []
+    options = inductor_options()
+    options[AFTER_FUSION] = type(options[AFTER_FUSION])(stop)
+    torch.compiler.reset()
+    with fresh_inductor_cache(), observe(lambda report, _: kept.append(report)), pytest.raises(Exception):  # noqa: B017, PT011
+        torch.compile(stored_into_an_input, options=options)(arange(24, 24), arange(4, 16, 16))
+    assert [report.reinplaced for report in kept] == [["aten::select_scatter.self"]]

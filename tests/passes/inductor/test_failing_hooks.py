@@ -17,17 +17,10 @@ from pytest_reinplace.passes.inductor.protect import ProtectPass
 
 from ..trace import arange, functional, ops
 
-STEPS = (
-    *(
-        "move_with_bases",
-        "regenerated_outputs",
-        "return_inputs",
-        "_settle_lists",
-        "reinplace_graph",
-        "forget",
-    ),
-    *("copy_operands", "clone_all", "call_kernels", "realize", "mark", "delay_buffers", "rebase"),
-    "count_in_copies",
+DECIDING = ("regenerated_outputs", "return_inputs", "_settle_lists", "reinplace_graph", "forget")
+MENDS = (
+    *("move_with_bases", "copy_operands", "clone_all", "call_kernels", "realize", "mark", "delay_buffers"),
+    *("rebase", "count_in_copies"),
 )
 
 
@@ -51,24 +44,28 @@ def broken(*args: Any) -> Any:
     raise ZeroDivisionError("planted")
 
 
-def broken_once() -> Any:
-    """Return a function that fails when it is first called, after which the graph is only marked."""
-    calls = iter([True])
+def broken_at_first() -> Any:
+    """Return a function that fails twice, after which the graph is only marked."""
+    calls = iter(range(2))
 
     def run(graph: Any) -> None:
-        if next(calls, False):
+        if next(calls, None) is not None:
             broken()
 
     return run
 
 
-@pytest.mark.parametrize("step", STEPS)
+def copies(graph: Any) -> list[Any]:
+    return graph.find_nodes(op="call_function", target=torch.ops.aten.clone.default)
+
+
+@pytest.mark.parametrize("step", MENDS)
 def test_the_graph_is_as_it_was(
     step: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     gm, _ = functional(program, arange(4, 4), arange(4, 4))
     before = shown(gm.graph)
-    monkeypatch.setattr(stage, step, broken_once() if step == "clone_all" else broken)
+    monkeypatch.setattr(stage, step, broken_at_first() if step == "clone_all" else broken)
     with caplog.at_level(logging.WARNING, "pytest_reinplace"):
         report = ReinplacePass().apply(gm.graph)
     (message,) = warnings_in(caplog)
@@ -76,6 +73,22 @@ def test_the_graph_is_as_it_was(
     marked = [n for n in gm.graph.nodes if n.meta.pop("only_clone_these_tensors", None) is not None]
     assert len(marked) == (0 if step == "clone_all" else 2)
     assert shown(gm.graph) == before and report.outcomes == ()
+    gm.graph.lint()
+
+
+@pytest.mark.parametrize("step", DECIDING)
+def test_wrappers_are_mended_where_deciding_fails(
+    step: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """They stay, and what is a part of another value is copied, which Inductor would copy wrongly."""
+    gm, _ = functional(program, arange(4, 4), arange(4, 4))
+    monkeypatch.setattr(stage, step, broken)
+    with caplog.at_level(logging.WARNING, "pytest_reinplace"):
+        report = ReinplacePass().apply(gm.graph)
+    (message,) = warnings_in(caplog)
+    assert "planted" in message and "ZeroDivisionError" in message
+    left = [n for n in gm.graph.nodes if "only_clone_these_tensors" in n.meta]
+    assert len(left) == 2 and copies(gm.graph) and report.outcomes == ()
     gm.graph.lint()
 
 
