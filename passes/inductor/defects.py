@@ -172,6 +172,13 @@ _ROWS = (
         right=("2.15",),
     ),
     Defect(
+        "forgotten-order",
+        "Loops that are computed anew for a kernel on a CPU forget which writes they come after.",
+        "schedule.veto.FusionVeto",
+        seen=("2.11",),
+        right=("2.13", "2.15"),
+    ),
+    Defect(
         "views-by-kernels",
         "What reads a view that a kernel returned (of a complex tensor) comes before a write through others.",
         "schedule.kernel_views.order",

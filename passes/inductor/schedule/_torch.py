@@ -121,6 +121,27 @@ def wait_for(part: Any, buffer: str) -> None:
     part.unmet_dependencies = unmet  # which it makes anew of all that it reads, inputs too
 
 
+def keep_order(part: Any) -> None:
+    """Let an operation come after the same ones as before when its loops are computed anew.
+
+    To put loops into one kernel on a CPU, Inductor computes what they read anew, from which the writes that
+    they wait for cannot be told.
+    """
+    compute = getattr(part, "recompute_size_and_body", None)
+    if compute is None:  # what has no loops
+        return
+
+    def recompute(*args: Any, **kwargs: Any) -> None:
+        waits = [dep for dep in part.read_writes.reads if is_order_only(dep) or is_whole(dep)]
+        compute(*args, **kwargs)
+        found = part.read_writes
+        for dep in waits:
+            found = found.with_read(dep)
+        part.set_read_writes(found.rename(part.mutation_renames))
+
+    part.recompute_size_and_body = recompute
+
+
 def is_whole(dep: Any) -> bool:
     """Return whether a dependency names a buffer and no elements of it."""
     return isinstance(dep, private(_DEPENDENCIES, "StarDep"))

@@ -31,8 +31,10 @@ class FusionVeto(Hook):
         try:
             if defended("views-by-kernels"):
                 order(nodes)
+            for part in nodes if defended("forgotten-order") else ():
+                _torch.keep_order(part)
         except Exception as error:  # noqa: BLE001  (a compile never fails because of us)
-            warn(f"views that kernels return are not ordered on this torch: {error!r}")
+            warn(f"the order of operations is not kept on this torch: {error!r}")
         if not defended("racing-fusion"):
             return
         try:

@@ -177,6 +177,16 @@ def overlapping() -> tuple[Tensor, Tensor]:
     return base[0:48].view(6, 8), base[1:49].view(6, 8)
 
 
+def strided_gradients(x: Tensor, v: Tensor, w: Tensor) -> Tensor:
+    """Gradients of slices are stored into zeros, which must be filled before."""
+    product, row = v[1::2] * w[:, ::2], x * v[:1]
+    return product * product + (row * row).as_strided((3,), (2,)).sum()
+
+
+def trained() -> tuple[Tensor, ...]:
+    return arange(2, 4), arange(4).requires_grad_(), arange(4, 12).t().requires_grad_()
+
+
 def list_of_one(x: Tensor) -> Tensor:
     return torch._foreach_add([x], 1)[0].sum(0)
 
@@ -215,6 +225,7 @@ PROGRAMS: dict[str, Program] = {
     "chances-as-a-number": Program(chances, lambda: (arange(100, 3),), {"fallback_random": True}),
     "exchanged-buffer": Program(masked, vectors),
     "racing-fusion": Program(shifted_itself, lambda: (arange(4, 6),)),
+    "forgotten-order": Program(strided_gradients, trained),
     "views-by-kernels": Program(complex_windows, overlapping),
     "list-of-one": Program(list_of_one, lambda: on_gpu(1, 64)),
 }
