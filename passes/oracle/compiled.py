@@ -7,11 +7,9 @@ GPU. The oracle runs graphs node by node: what Inductor makes of a store, and in
 from __future__ import annotations
 
 import argparse
-import concurrent.futures
 import functools
 import logging
 import math
-import multiprocessing
 import sys
 import time
 import warnings
@@ -25,9 +23,11 @@ from ..inductor.defects import DEFECTS
 from ..inductor.stage import inductor_options
 from .case import RAISES, Case
 from .minimal import minimal
+from .processes import Processes
 from .setting import Setting
 
 SIDES: dict[str, Callable[[], dict[str, Any]]] = {"exact": inductor_options, "inductor": dict}
+ENDS = "ends"
 _TOGETHER = 4  # programs that a process is given at a time
 _TOLERANCE = 1e-9  # whole numbers in float64, which rounding changes only where they have grown large
 
@@ -112,17 +112,29 @@ def fates(
     if jobs < 2:
         yield from _tried(seeds, sides, setting, until)
         return
-    shards = [seeds[i : i + _TOGETHER] for i in range(0, len(seeds), _TOGETHER)]
-    context = multiprocessing.get_context("spawn")
     work = functools.partial(_alone, sides=sides, setting=setting, until=until)
-    with concurrent.futures.ProcessPoolExecutor(jobs, mp_context=context) as processes:
-        for found in processes.map(work, shards):
-            yield from found
+    yield from Processes(work, functools.partial(_lost, sides=sides, setting=setting), jobs).results(
+        seeds, _TOGETHER
+    )
 
 
 def _alone(seeds: Sequence[int], sides: Sequence[str], setting: Setting, until: float) -> list[Fate]:
     torch.set_num_threads(1)
     return list(_tried(seeds, sides, setting, until))
+
+
+def _lost(seed: int, sides: Sequence[str], setting: Setting) -> Fate:
+    """Return what became of a program that ended its process: which side did so is tried one by one."""
+    ends = f"{ENDS} the process"
+    if len(sides) == 1:
+        return Fate(seed, {sides[0]: ends})
+    problems: dict[str, str] = {}
+    functional = ""
+    for side in sides:
+        (fate,) = fates([seed], [side], setting, jobs=2)
+        problems |= fate.problems
+        functional = functional or fate.functional
+    return Fate(seed, problems, functional=functional)
 
 
 def _tried(seeds: Iterable[int], sides: Sequence[str], setting: Setting, until: float) -> Iterator[Fate]:
@@ -249,7 +261,9 @@ def _print(fate: Fate, side: str, setting: Setting) -> None:
 
     logging.disable(logging.CRITICAL)
     with setting.in_force():
-        program = minimal(setting.program(fate.seed), is_like)
+        program = setting.program(fate.seed)
+        if not any(text.startswith(ENDS) for text in fate.problems.values()):
+            program = minimal(program, is_like)
     logging.disable(logging.NOTSET)
     print(f"\n# {_line(fate)}")
     print(program.source)

@@ -26,9 +26,9 @@ _SIZE = "{a} = i[1].item(); torch._check({a} >= 1); torch._check({a} <= 4)"
 _ANY: tuple[tuple[str, ...], ...] = (
     # A border is set, the whole is read in another order, and all is changed.
     ("{t}{p} = {n}", "{a} = {t} + {t}.flip(0)", "{t}.{c}"),
-    ("{t}{p}.index_fill_(0, torch.tensor([1]), {n})", "{a} = {t} + {t}.flip(0)", "{t}.{c}"),
-    ("{t}.scatter_(1, torch.tensor([[1], [3]]), {n})", "{a} = {t} + {t}.flip(0)", "{t}.{c}"),
-    ("{t}.view(-1)[torch.tensor([1])] = {n}", "{a} = {t} - {t}.roll(1, 0)", "{t}.{c}"),
+    ("{t}{p}.index_fill_(0, torch.tensor([1], device=x.device), {n})", "{a} = {t} + {t}.flip(0)", "{t}.{c}"),
+    ("{t}.scatter_(1, torch.tensor([[1], [3]], device=x.device), {n})", "{a} = {t} + {t}.flip(0)", "{t}.{c}"),
+    ("{t}.view(-1)[torch.tensor([1], device=x.device)] = {n}", "{a} = {t} - {t}.roll(1, 0)", "{t}.{c}"),
     ("{t}[1:4] = {t}[0:3] + 1", "{t}[0] = {t}[3] * 2"),
     # A store, and an operator that writes a block of the same tensor.
     ("{t}[0] = {n}", "tidy.scale({t}[1:3, :2])"),
@@ -53,7 +53,7 @@ _ANY: tuple[tuple[str, ...], ...] = (
     ("{a} = torch.unique(i)", "{t}.index_add_(0, {a}, {t}[{a}])", "{t}[{a}] = {t}[{a}] * 2"),
     (_SIZE, "{b} = ({t}[:, :{a}] * 2).contiguous()", "{d} = {b} + 1", "tidy.scale({b})"),
     (_SIZE, "{b} = {t}[:, :{a}] + 1", "tidy.scale({t})"),
-    ("{b} = {t}[:, ::2].index_put((torch.tensor([1]),), v[::2])", "{d} = {b}.nonzero()"),
+    ("{b} = {t}[:, ::2].index_put((torch.tensor([1], device=x.device),), v[::2])", "{d} = {b}.nonzero()"),
     # Results that are views, and copies that keep two apart.
     ("{t}[k:].mul_(2)", "{b} = {t}[k:]"),
     ("{t}[:, 3] = {t}[:, 0] * 2", "{b} = {t}[:, :4]"),

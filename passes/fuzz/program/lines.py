@@ -63,8 +63,9 @@ def _store(scope: Scope) -> str:
 def _placed(scope: Scope) -> str:
     """Write where an index says."""
     into = scope.target()
-    places = [*scope.places] * 2 + ["i + 1", "[0, 2]", "torch.arange(1, 3)", "torch.tensor([1])"]
-    at = scope.draw.choice(places)
+    made = (f"torch.{call}, device=x.device)" for call in ("arange(1, 3", "tensor([1]"))
+    places = [*scope.places] * 2 + ["i + 1", "[0, 2]", *made]
+    at, rows = scope.draw.choice(places), "torch.tensor([[1], [3]], device=x.device)"
     if not scope.shape(into):
         return ""
     value = fitting(scope, f"{into}[{at}]")
@@ -83,8 +84,8 @@ def _placed(scope: Scope) -> str:
             f"{into}.index_copy_(0, {as_tensor}, {wide})",
             f"{into}.index_fill_(0, {as_tensor}, {number(scope)})",
             f"{into}.scatter_add_(0, i, {wide})",
-            f"{into}.scatter_(1, torch.tensor([[1], [3]]), {number(scope)})",
-            f"{into}.scatter_(0, torch.tensor([[1], [3]]), {fitting(scope, f'{into}[0:2, 0:1]')})",
+            f"{into}.scatter_(1, {rows}, {number(scope)})",
+            f"{into}.scatter_(0, {rows}, {fitting(scope, f'{into}[0:2, 0:1]')})",
         )
     )
 
@@ -107,7 +108,7 @@ def _tidy(scope: Scope) -> str:
     """Call an operator that reads before it writes."""
     one, two, other = scope.target(), scope.target(), scope.target()
     if not (scope.is_apart(one, [two, other]) and scope.is_apart(two, [other])) and scope.chance(0.8):
-        two, other = "torch.zeros(3)", "None"
+        two, other = "torch.zeros(3, device=x.device)", "None"
     value = fitting(scope, one)
     value = value if scope.shape(value) else scope.part(scope.draw.choice(scope.read))
     lists = [f"[{one}, {two}]", f"[{one}, {two}], {other}", f"[{one}]", f"[{one}], {two}", f"[{two}], None"]
