@@ -32,9 +32,9 @@ class Cost:
     kernels: int
     moved: int
 
-    def is_less_than(self, other: Cost) -> bool:
-        """Return whether less is held or, where as much is, less time taken."""
-        return (self.peak, self._work) < (other.peak, other._work)
+    def is_above(self, other: Cost) -> bool:
+        """Return whether more is held or, where as much is, more time taken."""
+        return (self.peak, self._work) > (other.peak, other._work)
 
     @property
     def _work(self) -> int:

@@ -55,9 +55,8 @@ def fused(model: Model, options: Options) -> frozenset[int]:
 
 
 def differs_for_speed(decision: Decision) -> bool:
-    """Return whether ``policy="speed"`` would leave functional what is in place."""
-    model = decision.model
-    return any(decision.accepted(model.candidates[i]) for i in _fused_for_speed(model))
+    """Return whether ``policy="speed"`` would compute what is written in place, or into a clone."""
+    return not _fused_for_speed(decision.model) <= decision.model.fused
 
 
 def _computed_scatters(model: Model) -> Iterator[Candidate]:

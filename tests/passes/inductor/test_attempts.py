@@ -162,10 +162,10 @@ def test_the_second_cost_is_needed_to_go_another_way(
 
 
 def test_less_memory_goes_before_less_time() -> None:
-    assert Cost(peak=4, kernels=9, moved=9).is_less_than(Cost(peak=8, kernels=1, moved=1))
-    assert Cost(peak=8, kernels=1, moved=9).is_less_than(Cost(peak=8, kernels=2, moved=1))
-    assert Cost(peak=8, kernels=2, moved=1).is_less_than(Cost(peak=8, kernels=1, moved=1 << 20))
-    assert not Cost(peak=8, kernels=1, moved=1).is_less_than(Cost(peak=8, kernels=1, moved=1))
+    assert Cost(peak=8, kernels=1, moved=1).is_above(Cost(peak=4, kernels=9, moved=9))
+    assert Cost(peak=8, kernels=2, moved=1).is_above(Cost(peak=8, kernels=1, moved=9))
+    assert Cost(peak=8, kernels=1, moved=1 << 20).is_above(Cost(peak=8, kernels=2, moved=1))
+    assert not Cost(peak=8, kernels=1, moved=1).is_above(Cost(peak=8, kernels=1, moved=1))
 
 
 def test_a_policy_that_is_asked_for_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
