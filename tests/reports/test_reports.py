@@ -17,20 +17,6 @@ sizes = pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynami
 every = pytest.mark.parametrize("program", PROGRAMS, ids=str)
 
 
-def _crossed(program: Program) -> bool:
-    return program.fn is programs.foreach_crossed
-
-
-@pytest.fixture
-def inductor_keeps_order(request: pytest.FixtureRequest, program: Program) -> None:
-    """Expect one program to fail on torch before 2.13, whose own functional result is wrong there too.
-
-    Its C++ backend forgets, when it recomputes the loops of a fused node, which reads have to come first.
-    """
-    if _crossed(program) and torch.__version__ < "2.13":
-        request.applymarker(pytest.mark.xfail(reason="the C++ backend loses the order of two epilogues"))
-
-
 def no_copy_left(program: Program, graphs: list[torch.fx.Graph]) -> None:
     if program.missed:
         assert graphs, "the pass saw no graph"
@@ -40,7 +26,6 @@ def no_copy_left(program: Program, graphs: list[torch.fx.Graph]) -> None:
 
 @sizes
 @every
-@pytest.mark.usefixtures("inductor_keeps_order")
 def test_inductor(program: Program, dynamic: bool) -> None:
     with session(program) as graphs:
         assert_equivalent(program.fn, by_inductor(program.fn, dynamic=dynamic), program.arguments())

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import os
+import pathlib
+import sys
 from collections.abc import Sequence
 
 import pytest
 
 from pytest_reinplace.passes.oracle.processes import Processes
+
+
+@pytest.fixture(autouse=True)
+def importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process finds the functions below by the name of this module."""
+    root = pathlib.Path(__file__).parents[__name__.count(".")]
+    monkeypatch.setattr(sys, "path", [*sys.path, str(root)])
 
 
 def squares(numbers: Sequence[int]) -> list[int]:
