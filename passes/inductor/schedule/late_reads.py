@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from torch.fx import Graph, Node
 
-from ...graph.alias import bases, is_view, written
+from ...graph.alias import bases, is_view, viewed, written
 from ...ops.source import where
 from . import _torch
 from .races import Races
@@ -67,17 +67,29 @@ def late_reads(graph: Graph, nodes: list[Any], races: Races) -> Iterator[LateRea
             writers = [n for n in made_of if any(homes.get(roots[w]) == buffer for w in written(n))]
             if writers:
                 writes[buffer].append(_Write(position, max(writers, key=order.__getitem__), dep))
+    held: dict[str, list[Node]] = defaultdict(list)
+    for node, name in homes.items():
+        held[name].append(node)
+    written_at: dict[Node, set[int]] = defaultdict(set)
+    for write in (w for found in writes.values() for w in found):
+        written_at[write.node].add(write.position)
     for position, part in enumerate(parts) if writes else ():
-        for reader in _made_of(part, order):
-            read = {homes.get(roots[n]) for n in reader.all_input_nodes}
-            for name in writes.keys() & read:
-                for write in writes[name]:
-                    is_late = write.position < position
-                    if write.position == position or is_late is (order[write.node] < order[reader]):
-                        continue
-                    reads = (a.dep for a in races.accesses(part)[name] if not a.is_write)
-                    if any(races.meet(dep, write.dep) for dep in reads):
-                        yield LateRead(name, reader, write.node, is_late)
+        read_here = {races.buffer(dep.name) for dep in part.read_writes.reads}
+        in_memory = {node for name in read_here - writes.keys() for node in held[name]}
+        origins = {n for n in _made_of(part, order) if position in written_at.get(n, (position,))}
+        readers = list(_computed(set(origins), in_memory))
+        for name in writes.keys() & read_here:
+            of_it = [r for r in readers if any(homes.get(roots[n]) == name for n in r.all_input_nodes)]
+            for write in writes[name]:
+                if write.position == position:
+                    continue
+                is_late = write.position < position
+                wrong = [r for r in of_it if is_late is not (order[write.node] < order[r])]
+                if len(wrong) < len(of_it):  # a value that the operation computes itself is not read
+                    wrong = [r for r in wrong if not any(roots[n] in origins for n in r.all_input_nodes)]
+                reads = (a.dep for a in races.accesses(part)[name] if not a.is_write)
+                if wrong and any(races.meet(dep, write.dep) for dep in reads):
+                    yield LateRead(name, wrong[0], write.node, is_late)
 
 
 def _homes(graph: Graph, roots: dict[Node, Node], nodes: list[Any]) -> dict[Node, str]:
@@ -92,5 +104,26 @@ def _homes(graph: Graph, roots: dict[Node, Node], nodes: list[Any]) -> dict[Node
 
 
 def _made_of(part: Any, order: dict[Node, int]) -> Iterator[Node]:
-    """Yield the nodes that an operation computes."""
+    """Yield the nodes that an operation computes, or may have been to compute."""
     yield from (n for n in _torch.origins(part) if n in order and n.op == "call_function" and not is_view(n))
+
+
+def _computed(origins: set[Node], in_memory: set[Node]) -> Iterator[Node]:
+    """Yield those of an operation's origins that it computes, and does not read from memory.
+
+    Inductor names as its origins all that it was to compute when it was written down. What was put into
+    memory since is read, and what only that is made of is not looked at.
+    """
+    pending = list(origins.difference(*({*map(_behind_views, n.all_input_nodes)} for n in origins)))
+    while pending:
+        node = pending.pop()
+        if node in origins:
+            origins.remove(node)
+            yield node
+            pending += (n for n in map(_behind_views, node.all_input_nodes) if n not in in_memory)
+
+
+def _behind_views(node: Node) -> Node:
+    while (source := viewed(node)) is not None:
+        node = source
+    return node

@@ -119,3 +119,39 @@ def test_what_cannot_be_copied_is_compiled_all_the_same(
     monkeypatch.setattr(attempts, "copied", fails)
     is_right, found, reports = compiled(in_order)
     assert is_right and found == [] and len(reports) == 1 and "no copy" in caplog.text
+
+
+def sums_over_a_ring(ring: Tensor, total: Tensor, frames: Tensor) -> Tensor:
+    """What an operation was to compute was put into memory since: it reads that, and the ring of its turn."""
+    ring, total, frames = ring.view(8, 12)[:4, :3], total[:3], frames.view(8, 12)[:2, :3]
+    output = frames.new_zeros(2, 2, 3)
+    for t in range(2):
+        place = (total[:1].long() + t) % 4
+        total -= ring[place].squeeze(0)
+        total += frames[t]
+        ring[place] = frames[t : t + 1]
+        output[t, 0] = frames[t] - total
+        if t:
+            output[t, 1] = output[t - 1, 0]
+    return output
+
+
+def eliminated(x: Tensor, pivots: Tensor, z: Tensor) -> Tensor:
+    """A row is computed again from what its matrix was computed of, beside the matrix as it is now."""
+    rows = x[:64].view(4, 4, 4) + 20 * torch.eye(4)
+    every = torch.arange(4)
+    for k in range(3):
+        chosen = rows[:, k:, k].abs().argmax(1) + k
+        pivots.view(4, -1)[:, k] = chosen
+        row = rows[every, chosen].clone()
+        rows[every, chosen] = rows[:, k]
+        rows[:, k] = row
+        rows[:, k + 1 :, k + 1 :] -= rows[:, k + 1 :, k : k + 1] @ rows[:, k : k + 1, k + 1 :]
+    return rows.sum(0)
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("program", [sums_over_a_ring, eliminated])
+def test_what_is_read_from_memory_is_not_read_late(program: Callable[..., Any]) -> None:
+    is_right, found, _ = compiled(program)
+    assert is_right and found == []
