@@ -6,8 +6,7 @@ from typing import Any
 
 from torch.fx import Node
 
-from ..graph.alias import viewed
-from ..ops.schema import is_lowered_view, schema_of, traits_of
+from ..ops.schema import is_lowered_view, schema_of
 from ..reason import Reason
 from ..reinplacing.facts.candidate import Candidate
 from ..reinplacing.facts.decision import Decision
@@ -45,11 +44,6 @@ class InductorTarget(Target):
             and decision.model.dtype_of(root) != candidate.operand.value.dtype
         ):
             return Refusal(Reason.LOWERING, (candidate.operand_node,))
-        node = candidate.operand_node
-        while (source := viewed(node)) is not None:
-            if traits_of(node.target).copied_to_be_written:
-                return Refusal(Reason.LOWERING, (node,))
-            node = source
         lost = lost_by_exchange(decision, candidate)
         return None if lost is None else Refusal(Reason.LOWERING, (lost,))
 

@@ -233,8 +233,6 @@ class Capture:
             self._frames.current = outer
 
     def _stage(self, gm: Any, name: str, run: Callable[[], Any]) -> Any:
-        from ..passes.verify import once_settled
-
         post_grad = self._post_grad.get(id(gm))
         frame = getattr(self._frames, "current", None) or _Frame(gm, "fw")
         if post_grad is None:
@@ -249,6 +247,8 @@ class Capture:
             )
         result = post_grad.stage(name, run)
         if post_grad.is_done:
+            from ..passes.verify import once_settled
+
             del self._post_grad[id(gm)]
             found = post_grad.captured(frame.graph_id(gm))
             graph = dataclasses.replace(found, pass_name=self.pass_name, backend=self.backend)

@@ -1,6 +1,7 @@
 """The schedule is checked when it is made: where it is wrong, the graph is lowered once more, functional.
 
-``FusionVeto`` and the mends before lowering leave nothing to be found here, as far as is known.
+``FusionVeto`` and the mends before lowering leave one thing to be found here, as far as is known: a store
+whose source is a view of what Inductor computes in the same loop, ``x[:, 1:3] = x.flip(0)[:, 1:3]``.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import functools
 import logging
@@ -36,9 +37,9 @@ class Hook(SchedulerPass):
             self.look(nodes)
         return nodes
 
+    @abc.abstractmethod
     def look(self, nodes: list[Any]) -> None:
         """Do what the pass is for."""
-        raise NotImplementedError
 
     def uuid(self) -> Any:
         """Identify the pass by its source and that of the pass before it."""

@@ -70,15 +70,14 @@ def late_reads(graph: Graph, nodes: list[Any], races: Races) -> Iterator[LateRea
     held: dict[str, list[Node]] = defaultdict(list)
     for node, name in homes.items():
         held[name].append(node)
-    written_at: dict[Node, set[int]] = defaultdict(set)
-    for write in (w for found in writes.values() for w in found):
-        written_at[write.node].add(write.position)
     for position, part in enumerate(parts) if writes else ():
-        read_here = {races.buffer(dep.name) for dep in part.read_writes.reads}
-        in_memory = {node for name in read_here - writes.keys() for node in held[name]}
-        origins = {n for n in _made_of(part, order) if position in written_at.get(n, (position,))}
+        accesses = races.accesses(part)
+        # What is written later may be computed again here, of what it was made of.
+        in_memory = {node for name in accesses.keys() - writes.keys() for node in held[name]}
+        origins = set(_made_of(part, order))
         readers = list(_computed(set(origins), in_memory))
-        for name in writes.keys() & read_here:
+        for name in writes.keys() & accesses.keys():
+            reads = [a.dep for a in accesses[name] if not a.is_write]
             of_it = [r for r in readers if any(homes.get(roots[n]) == name for n in r.all_input_nodes)]
             for write in writes[name]:
                 if write.position == position:
@@ -87,7 +86,6 @@ def late_reads(graph: Graph, nodes: list[Any], races: Races) -> Iterator[LateRea
                 wrong = [r for r in of_it if is_late is not (order[write.node] < order[r])]
                 if len(wrong) < len(of_it):  # a value that the operation computes itself is not read
                     wrong = [r for r in wrong if not any(roots[n] in origins for n in r.all_input_nodes)]
-                reads = (a.dep for a in races.accesses(part)[name] if not a.is_write)
                 if wrong and any(races.meet(dep, write.dep) for dep in reads):
                     yield LateRead(name, wrong[0], write.node, is_late)
 
