@@ -119,6 +119,12 @@ _ROWS = (
         seen=_ALL,
     ),
     Defect(
+        "view-in-its-own-copy",
+        "A view of a value is computed in the loop that stores it over what it is computed from.",
+        "mend.copied_views.clone_sources",
+        seen=_ALL,
+    ),
+    Defect(
         "spoiled-by-a-list",
         "An element of a list is computed after another one has been stored where it is computed from.",
         "mend.stored_early.realize",

@@ -16,11 +16,12 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from torch.fx import Graph
+from torch.fx import Graph, Node
 
 from .. import _torch
 from ..graph.journal import Journal
-from ..ops.schema import is_operator, schema_of, traits_of
+from ..ops.computed import is_factory
+from ..ops.schema import is_operator, schema_of, tensors
 from ..reinplacing.facts.options import Options, Ordering, Policy
 from ..reinplacing.model.fused import differs_for_speed
 from ..reinplacing.run import parted_lists, reinplace_graph
@@ -36,6 +37,7 @@ from ._torch import (
 from .defects import defended
 from .identity import state
 from .mend import no_ops, single_lists
+from .mend.copied_views import clone_sources
 from .mend.input_offsets import count_in_copies, rebase
 from .mend.marked_written import mark
 from .mend.returned_views import forget, return_inputs
@@ -132,6 +134,7 @@ class ReinplacePass(CustomGraphPass):
         clone_all(graph)
         call_kernels(graph)
         realize(graph)
+        clone_sources(graph)
         mark(graph)
         delay_buffers(graph)
         rebase(graph)
@@ -175,15 +178,20 @@ def _settle_lists(graph: Graph, options: Options) -> None:
 
 
 def delay_buffers(graph: Graph) -> None:
-    """Make empty buffers right before they are used: until then what runs has their memory.
+    """Make buffers of nothing right before they are used: until then what runs has their memory.
 
     Nothing is read to make one and nobody sees when it is made. Inductor keeps the order of the graph, in
-    which functionalization puts them before what fills them is computed.
+    which functionalization puts them before what fills them is computed, and constants stand first.
     """
     order = {node: i for i, node in enumerate(graph.nodes)}
     for node in reversed(order):
-        if traits_of(node.target).is_unfilled and node.users:
+        if node.op == "call_function" and is_factory(node) and node.users and not _reads(node):
             min(node.users, key=order.__getitem__).prepend(node)
+
+
+def _reads(node: Node) -> bool:
+    """Return whether a node takes tensors, of which sizes alone may be wanted."""
+    return any(tensors(operand.meta.get("val")) for operand in node.all_input_nodes)
 
 
 def call_kernels(graph: Graph) -> None:

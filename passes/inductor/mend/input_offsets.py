@@ -22,6 +22,7 @@ from ...ops.schema import argument
 from ...ops.wrapper import number
 from .._torch import lowered_graph
 from ..defects import defended
+from ..lowering import is_put_off
 
 aten: Any = torch.ops.aten
 log: logging.Logger = logging.getLogger(__name__)
@@ -29,24 +30,30 @@ log: logging.Logger = logging.getLogger(__name__)
 
 def rebase(graph: Graph) -> int:
     """Count offsets into inputs as Inductor will; returns how many are others now."""
-    begins = {n: begin for n in graph.find_nodes(op="placeholder") if (begin := begin_of(n)) != 0}
-    strided = graph.find_nodes(op="call_function", target=aten.as_strided.default) if begins else []
-    base_of = bases(graph) if strided else {}
-    found = [(node, base) for node in strided if (base := base_of[node]) in begins]
-    if not found or not counts_from_inputs() or not defended("offsets-from-input"):
+    strided = graph.find_nodes(op="call_function", target=aten.as_strided.default)
+    if not strided or not counts_from_inputs() or not defended("offsets-from-input"):
         return 0
-    count, named = 0, given(graph)
-    for node, base in found:
-        offset = argument(node, "storage_offset")
-        if offset is None or node.meta["val"].dtype != base.meta["val"].dtype:
-            continue  # it begins where its operand does, or is a view of another dtype: a buffer of its own
-        relative = written_out(node, sympy.expand(number(offset) - begins[base]), named)
+    count, named, base_of = 0, given(graph), bases(graph)
+    for node in strided:
+        base, offset = base_of[node], argument(node, "storage_offset")
+        begin = begin_of(base) if base.op == "placeholder" else 0
+        # Without an offset it begins where its operand does, which is lost, too, if the operand is a view.
+        is_lost = begin != 0 if offset is not None else node.args[0] is not base and not is_put_off(base, {})
+        if not is_lost or _is_apart(node.meta["val"], base.meta["val"]):
+            continue
+        meant = begin_of(node) if offset is None else number(offset)
+        relative = written_out(node, sympy.expand(meant - begin), named)
         if relative is None or (isinstance(relative, int) and relative < 0):
             continue  # where the input begins has no name here, or what is named lies before it
         node.args = (node.args[0], argument(node, "size"), argument(node, "stride"), relative)
         node.kwargs = {}
         count += 1
     return count
+
+
+def _is_apart(view: torch.Tensor, base: torch.Tensor) -> bool:
+    """Return whether a view is a buffer of its own to Inductor, or its kernel is called."""
+    return view.dtype != base.dtype or view.is_complex()
 
 
 def count_in_copies(graph: Graph) -> int:

@@ -91,6 +91,19 @@ def sizes(scheduler: Any) -> dict[str, int]:
     return {name: int(size) for name, (_, size) in found.items()}
 
 
+def bytes_of(name: str) -> int:
+    """Return the bytes of a buffer that may be an input."""
+    graph = private("torch._inductor.virtualized", "V").graph
+    return hint(graph.get_numel(name)) * int(graph.get_dtype(name).itemsize)
+
+
+def hint(number: Any) -> int:
+    """Return what a number that may be symbolic is, in the call that is compiled for; 0 if nobody knows."""
+    return int(
+        private("torch._inductor.virtualized", "V").graph.sizevars.optimization_hint(number, fallback=0)
+    )
+
+
 def returned() -> list[str]:
     """Return the names of the buffers that the graph returns."""
     return list(private("torch._inductor.virtualized", "V").graph.get_output_names())
@@ -101,11 +114,15 @@ def does_nothing(node: Any) -> bool:
     return isinstance(node, private(_SCHEDULER, "NopKernelSchedulerNode"))
 
 
+def is_on_cpu(node: Any) -> bool:
+    """Return whether a CPU runs an operation."""
+    device = node.get_device()
+    return device is not None and device.type == "cpu"
+
+
 def is_loop_on_cpu(node: Any) -> bool:
     """Return whether Inductor writes a loop for an operation, in C++."""
-    device = node.get_device()
-    is_code = not (does_nothing(node) or node.is_extern() or node.is_template())
-    return device is not None and device.type == "cpu" and is_code
+    return is_on_cpu(node) and not (does_nothing(node) or node.is_extern() or node.is_template())
 
 
 def is_order_only(dep: Any) -> bool:

@@ -1,8 +1,8 @@
 """A graph is lowered until its schedule is right and the cheaper one of two: which attempt this is.
 
 What Inductor makes of a graph is known once it has been made. So where it matters a graph is lowered again,
-from a copy: functional, where its schedule was wrong; by the other policy, where it is not clear which one
-is cheaper. An attempt ends when its schedule is looked at, before any code is written.
+from a copy: functional, where its schedule was wrong or Inductor failed; by the other policy, where it is not
+clear which one is cheaper. Mostly an attempt ends when its schedule is looked at, before any code is written.
 """
 
 from __future__ import annotations
@@ -105,11 +105,14 @@ def begin(is_wanted: Callable[[], bool]) -> None:
 
 
 def lowered(gm: GraphModule, compile_one: Callable[[GraphModule], Any]) -> Any:
-    """Compile a graph in as many attempts as it takes."""
-    attempt = Attempt()
+    """Compile a graph in as many attempts as it takes.
+
+    Whatever Inductor raises may be for what was written in place; if it is not, it is raised once more.
+    """
+    attempt, failed = Attempt(), None
     while True:
-        spare = None if attempt.is_last else _kept(gm)
-        attempt.is_last = spare is None
+        spare = None if attempt.way == "functional" else _kept(gm)
+        attempt.is_last |= spare is None
         try:
             with _made(attempt):
                 result = compile_one(gm)
@@ -118,9 +121,13 @@ def lowered(gm: GraphModule, compile_one: Callable[[GraphModule], Any]) -> Any:
             assert spare is not None
             gm, attempt = spare, retry.attempt
             continue
-        except BaseException:  # there is no further one
-            attempt.settle()
-            raise
+        except BaseException as error:
+            if spare is None or not attempt.graphs or not isinstance(error, Exception):
+                (failed or attempt).settle()
+                raise
+            log.warning("compiled once more without writes in place, Inductor failed: %r", error)
+            gm, attempt, failed = spare, Attempt("functional", is_last=True), attempt
+            continue
         attempt.settle()
         return result
 

@@ -179,4 +179,7 @@ def held_bytes(decision: Decision) -> list[int]:
         size = max((model.nbytes(p.region) for p in born), default=0)
         change[birth] += size
         change[int(min(max(last, birth) + 1, end))] -= size
+    for copy in decision.snapshots:
+        change[model.order[copy.before]] += copy.nbytes
+        change[max(model.order[reader] for reader in copy.readers) + 1] -= copy.nbytes
     return list(itertools.accumulate(change[:end]))

@@ -353,6 +353,21 @@ def test_a_reader_whose_result_is_not_alive_at_the_peak_moves() -> None:
     graph.decided(*outputs, moves=True)
 
 
+def test_a_copy_that_waits_for_its_reader_is_held_until_then() -> None:
+    """A row of a ring is read when it has been overwritten: early, it is held for longer, and the ring not."""
+    builder = GraphBuilder()
+    ring, row, place = (builder.placeholder(v) for v in (arange(64, 4), arange(1, 4), torch.tensor([3])))
+    new = builder.call(aten.index_put.default, ring, [place], row)
+    wide = builder.call(aten.cat.default, [row] * 4)
+    total = builder.call(aten.sum.default, wide)
+    left = builder.call(aten.index.Tensor, ring, [place])
+    builder.call(aten.copy_.default, ring, new)
+    gm = builder.finished([total, left])
+    kept, moved = (analyze(gm, order=order) for order in ("keep", "free"))
+    assert [o.added for o in kept.outcomes if not o.reinplaced] == [True]
+    assert moved.clones == [] and any(o.moved for o in moved.outcomes)
+
+
 def test_bytes_are_held_from_the_making_to_the_last_use() -> None:
     builder = GraphBuilder()
     x = builder.placeholder(arange(4))

@@ -163,6 +163,10 @@ def shifted_itself(x: Tensor) -> None:
     x[1:4] = x[0:3] + 1
 
 
+def turned_boxes(x: Tensor) -> None:
+    x[:, 1:3] = x.flip(0)[:, 1:3]
+
+
 def listed_crosswise(x: Tensor, y: Tensor) -> None:
     torch._foreach_add_([x, y], [y * 3, x * 3])
 
@@ -217,6 +221,7 @@ PROGRAMS: dict[str, Program] = {
     "spoiled-by-a-scatter": Program(
         scattered_of_itself, lambda: (torch.arange(41), torch.arange(30) * 7 % 30)
     ),
+    "view-in-its-own-copy": Program(turned_boxes, lambda: (arange(4, 6),)),
     "spoiled-by-a-list": Program(listed_crosswise, rows),
     "unseen-write": Program(drawn, lambda: (arange(8),), {"fallback_random": True}),
     "offsets-from-input": Program(by_strides, lambda: (arange(64)[8:32],)),

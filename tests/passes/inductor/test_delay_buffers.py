@@ -42,11 +42,23 @@ def test_what_is_used_at_once_stays() -> None:
     assert [node.name for node in gm.graph.nodes] == before
 
 
-def test_other_factories_stay() -> None:
+def test_what_is_filled_with_a_number_is_made_late_too() -> None:
     b = GraphBuilder()
     x = b.placeholder(arange(4, 4))
     zeros = b.call(aten.full.default, [4, 4], 0, **SIZES)
     product = b.call(aten.mm.default, x, x)
     gm = b.finished([b.call(aten.mm.default, product, zeros)])
     delay_buffers(gm.graph)
-    assert names(gm.graph)[0] == "aten.full.default"
+    gm.graph.lint()
+    assert names(gm.graph) == ["aten.mm.default", "aten.full.default", "aten.mm.default"]
+
+
+def test_what_is_made_like_another_tensor_stays() -> None:
+    """It would keep that one in memory for longer."""
+    b = GraphBuilder()
+    x = b.placeholder(arange(4, 4))
+    zeros = b.call(aten.zeros_like.default, x)
+    product = b.call(aten.mm.default, x, x)
+    gm = b.finished([b.call(aten.mm.default, product, zeros)])
+    delay_buffers(gm.graph)
+    assert names(gm.graph)[0] == "aten.zeros_like.default"

@@ -24,11 +24,13 @@ def from_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(input_offsets, "counts_from_inputs", lambda: True)
 
 
-def view_of(*wrapped: Callable[[Graph, Node], Node], offset: int | None = 5) -> tuple[Graph, Node, int]:
+def view_of(
+    *wrapped: Callable[[Graph, Node], Node], offset: int | None = 5, dtype: torch.dtype = torch.int64
+) -> tuple[Graph, Node, int]:
     """Return a graph that views an input, which begins at 3, by strides; the view; how many are counted."""
     graph = Graph()
     node = graph.placeholder("given")
-    node.meta["val"] = torch.arange(24)[3:]
+    node.meta["val"] = torch.arange(24).to(dtype)[3:]
     for wrap in wrapped:
         node = wrap(graph, node)
     args = (node, [2], [1]) if offset is None else (node, [2], [1], offset)
@@ -74,6 +76,19 @@ def test_offsets_into_what_is_computed_stay() -> None:
 def test_no_offset_and_what_lies_before_the_input_stay(offset: int | None) -> None:
     _, view, count = view_of(offset=offset)
     assert (view.args[3:], count) == (() if offset is None else (1,), 0)
+
+
+@pytest.mark.usefixtures("from_inputs")
+def test_where_a_view_begins_is_written_out() -> None:
+    """Inductor takes the offset of the buffer, not that of the view, where none is given."""
+    _, view, count = view_of(sliced, offset=None)
+    assert (view.args[3], count) == (view.args[0].meta["val"].storage_offset() - 3, 1)
+
+
+@pytest.mark.usefixtures("from_inputs")
+def test_complex_views_stay() -> None:
+    """A kernel makes them, which counts from where the storage begins."""
+    assert view_of(dtype=torch.complex64)[2] == 0
 
 
 @pytest.mark.usefixtures("from_inputs")
