@@ -26,7 +26,7 @@ import torch
 from torch.fx import Graph, Node
 
 from ... import _torch
-from ...graph.alias import bases, uses, viewed, written
+from ...graph.alias import base_of, bases, uses, viewed, written
 from ...graph.emit import Emitter
 from ...memory.geometry import Geometry
 from ...memory.region import Region
@@ -87,7 +87,8 @@ def _inlined(graph: Graph, roots: dict[Node, Node]) -> dict[Node, set[Node]]:
     """Return what is computed in a loop that stores by an index, each with the buffers that are stored into.
 
     Of an ``index_put`` only the places are: what it puts Inductor itself puts into memory before, where it
-    is computed from the buffer; it does not know the buffer of a diagonal.
+    is computed from the buffer; it does not know the buffer of a diagonal, and does not care where places
+    are a part of ``randperm``, each another one: but what is put may be read at others.
     """
     found: dict[Node, set[Node]] = {}
     for node in graph.nodes:
@@ -98,7 +99,7 @@ def _inlined(graph: Graph, roots: dict[Node, Node]) -> dict[Node, set[Node]]:
             operands = node.all_input_nodes[1:]
         elif schema_of(node.target).name in ("aten::index_put_", "prims::_unsafe_index_put_"):
             operands = [i for i in argument(node, "indices") if i is not None]
-            if _is_nameless(node.args[0]):
+            if _is_nameless(node.args[0]) or any(map(_is_of_randperm, operands)):
                 operands.append(argument(node, "values"))
         for operand in operands:
             found.setdefault(roots[operand], set()).add(roots[node.args[0]])
@@ -112,6 +113,10 @@ def _is_nameless(node: Any) -> bool:
             return True
         node = source
     return False
+
+
+def _is_of_randperm(index: Node) -> bool:
+    return viewed(index) is not None and base_of(index).target is aten.randperm.default
 
 
 class _Read(NamedTuple):

@@ -354,7 +354,7 @@ def test_a_reader_whose_result_is_not_alive_at_the_peak_moves() -> None:
 
 
 def test_a_copy_that_waits_for_its_reader_is_held_until_then() -> None:
-    """A row of a ring is read when it has been overwritten: early, it is held for longer, and the ring not."""
+    """A row of a ring is read when it is overwritten: early, that is held for longer, the ring not."""
     builder = GraphBuilder()
     ring, row, place = (builder.placeholder(v) for v in (arange(64, 4), arange(1, 4), torch.tensor([3])))
     new = builder.call(aten.index_put.default, ring, [place], row)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch._inductor.utils import fresh_inductor_cache
 
 from pytest_reinplace.passes import inductor_options
 from pytest_reinplace.passes.inductor.mend.stored_early import realize
@@ -66,6 +67,32 @@ def test_what_is_scattered_is_put_into_memory_where_it_is_made_of_the_same(name:
 @pytest.mark.parametrize("name", PUT)
 def test_what_is_put_inductor_puts_into_memory_itself(name: str) -> None:
     assert stored(lambda x, w, i: PUT[name](x, i, x[:COUNT] * 3)) == 0
+
+
+def test_what_is_put_at_random_places_is_put_into_memory_here() -> None:
+    """Inductor relies on no place coming twice; what is put is read at others all the same."""
+
+    def put(x: Tensor, w: Tensor, i: Tensor) -> None:
+        x[torch.randperm(LENGTH)[:COUNT]] = x[:COUNT] * 3
+
+    assert stored(put) == 1
+
+
+@pytest.mark.usefixtures("quick")
+def test_what_is_put_at_random_places_is_right() -> None:
+    def put(x: Tensor) -> Tensor:
+        places = torch.randperm(LENGTH)[:COUNT]
+        x[places] = x[:COUNT] * 3
+        return places
+
+    torch.compiler.reset()
+    with fresh_inductor_cache():
+        compiled = torch.compile(put, fullgraph=True, options=inductor_options())
+        for _ in range(4):
+            x = torch.arange(LENGTH)
+            places = compiled(x)
+            expected = torch.arange(LENGTH).index_put((places,), torch.arange(COUNT) * 3)
+            assert torch.equal(x, expected)
 
 
 @pytest.mark.parametrize("name", {**SCATTERED, **PUT})
