@@ -128,15 +128,11 @@ def _moved(node: Any, lives: dict[str, _Life], sizes: dict[str, int], races: Rac
     total = 0
     for name, accesses in races.accesses(node).items():
         if name in lives or not races.is_made(name):
-            found: dict[tuple[Any, bool], int] = {}
-            for access in accesses:
-                dep = access.dep
-                found[dep.index if _torch.is_known(dep) else None, access.is_write] = _touched(dep)
+            found: dict[bool, dict[Any, int]] = {False: {}, True: {}}  # read, and written
+            for dep, is_write, _ in accesses:
+                found[is_write][dep.index if _torch.is_known(dep) else None] = _touched(dep)
             whole = sizes[name] if name in sizes else _torch.bytes_of(name)
-            total += sum(
-                min(whole, sum(n for (_, w), n in found.items() if w is is_write))
-                for is_write in (False, True)
-            )
+            total += sum(min(whole, sum(parts.values())) for parts in found.values())
     return total
 
 
