@@ -93,12 +93,17 @@ def test_a_list_of_inputs_is_written_in_place() -> None:
     assert LIST in decided(program).reinplaced
 
 
+by_index_put = pytest.mark.skipif(torch.__version__.startswith("2.15."), reason="torch 2.15 fills by where")
+
+
+@by_index_put
 @pytest.mark.parametrize("program", [a_mask_after_a_store, a_mask_after_a_kernel])
 def test_a_mask_on_what_was_stored_or_viewed_is_not_written(program: Program) -> None:
     masked = [o for o in decided(program).outcomes if o.op == "aten::index_put"][-1]
     assert masked.reason is Reason.LOWERING
 
 
+@by_index_put
 @pytest.mark.parametrize("is_view", [True, False])
 def test_a_mask_on_what_is_read_through_a_view_is_not_written(is_view: bool) -> None:
     def program(x: Tensor, w: Tensor, i: Tensor) -> tuple[Tensor, Tensor]:

@@ -10,6 +10,7 @@ import torch
 
 from pytest_reinplace.passes import inductor_options
 from pytest_reinplace.passes.fuzz.program import HardProgram, idioms
+from pytest_reinplace.passes.inductor.defects import DEFECTS
 from pytest_reinplace.passes.oracle import compiled
 from pytest_reinplace.passes.oracle.call import Called, called, differences, peak
 from pytest_reinplace.passes.oracle.case import Case
@@ -176,7 +177,8 @@ def test_a_defect_that_nothing_is_done_about_is_found() -> None:
         setting = HARD._replace(without=without)
         with setting.in_force():
             found.append(Case(Chosen(*source, returned=("z2",)), setting).judged(inductor_options()).problem)
-    assert found == ["", "result 0 differs"]
+    is_wrong = ".".join(torch.__version__.split(".")[:2]) in DEFECTS["racing-fusion"].seen
+    assert found == ["", "result 0 differs" if is_wrong else ""]
 
 
 def test_the_command_tells_how_fast_it_was(capsys: pytest.CaptureFixture[str]) -> None:
