@@ -124,9 +124,10 @@ def test_the_hint_for_a_reader_that_could_move_names_the_pass_that_moves_it() ->
 
 
 def read_later(x, value):
+    """What is read is smaller than what is made of it, so the copy waits and not the result."""
     old = x[:1]
     new = aten.index_put.default(x, [torch.tensor([0, 1])], value)
-    total = aten.cumsum.default(old, 0)
+    total = aten.repeat.default(old, [3])
     x.copy_(new)
     return total
 
@@ -134,7 +135,7 @@ def read_later(x, value):
 def overwritten_later(x, value):
     read = aten.index_put.default(x, [torch.tensor([0, 1])], value)[:1]
     x.copy_(aten.cat.default([value, value, value, value]))
-    return aten.cumsum.default(read, 0)
+    return aten.repeat.default(read, [3])
 
 
 def read_by_the_same_call(x, value):
@@ -145,8 +146,8 @@ def read_by_the_same_call(x, value):
 @pytest.mark.parametrize(
     ("program", "reason", "label", "nbytes"),
     [
-        (read_later, Reason.STILL_READ, "aten::cumsum.self", 4),
-        (overwritten_later, Reason.CLOBBERED, "aten::cumsum.self", 4),
+        (read_later, Reason.STILL_READ, "aten::repeat.self", 4),
+        (overwritten_later, Reason.CLOBBERED, "aten::repeat.self", 4),
         (read_by_the_same_call, Reason.SAME_NODE, "aten::index_put.values", 8),
     ],
 )
