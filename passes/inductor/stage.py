@@ -22,6 +22,7 @@ from .. import _torch
 from ..graph.journal import Journal
 from ..ops.computed import is_factory
 from ..ops.schema import is_operator, schema_of, tensors
+from ..reinplacing.facts.decision import Decision
 from ..reinplacing.facts.options import Options, Ordering, Policy
 from ..reinplacing.model.fused import differs_for_speed
 from ..reinplacing.run import parted_lists, reinplace_graph
@@ -147,7 +148,7 @@ class ReinplacePass(CustomGraphPass):
         options = Options(policy, self.order, target=INDUCTOR)
         asking = return_inputs(graph, regenerated_outputs(graph))
         _settle_lists(graph, options)
-        report = reinplace_graph(graph, options, lambda d: attempts.reinplaced(is_open=differs_for_speed(d)))
+        report = reinplace_graph(graph, options, _note)
         forget(graph, asking)
         return report
 
@@ -165,6 +166,12 @@ class ReinplacePass(CustomGraphPass):
         """
         chosen = (self.name, self.policy, self.order, *told_of_results(), *told_of_begins())
         return ("pytest-reinplace", *chosen, *state())
+
+
+def _note(decision: Decision) -> None:
+    """Tell the attempt what was decided in it."""
+    writes = any(map(decision.accepted, decision.model.candidates))
+    attempts.reinplaced(writes=writes, is_open=differs_for_speed(decision))
 
 
 def _settle_lists(graph: Graph, options: Options) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.fx import Graph
+from torch.fx import Graph, Node
 
 from ... import _torch
 from ...graph.alias import bases
@@ -28,9 +28,9 @@ def clone_sources(graph: Graph) -> None:
     copies = graph.find_nodes(op="call_function", target=aten.copy_.default)
     if not copies or not defended("view-in-its-own-copy"):
         return
-    roots = bases(graph)
+    roots, stored = bases(graph), dict[Node, bool]()
     emitter = Emitter(graph, _torch.fake_mode_of([node.meta["val"] for node in copies[:1]]))
     for copy in copies:
         source: Any = copy.args[1]
-        if roots[source] is not source and is_put_off(roots[source], {}):
+        if roots[source] is not source and is_put_off(roots[source], stored):
             copy.update_arg(1, emitter.view(copy, aten.clone.default, (source,)))

@@ -13,7 +13,7 @@ from typing import Any
 
 import sympy
 import torch
-from torch.fx import Graph, GraphModule
+from torch.fx import Graph, GraphModule, Node
 
 from ... import _torch
 from ...graph.alias import bases, begin_of
@@ -33,15 +33,16 @@ def rebase(graph: Graph) -> int:
     strided = graph.find_nodes(op="call_function", target=aten.as_strided.default)
     if not strided or not counts_from_inputs() or not defended("offsets-from-input"):
         return 0
-    count, named, base_of = 0, given(graph), bases(graph)
+    count, named, base_of, stored = 0, given(graph), bases(graph), dict[Node, bool]()
     for node in strided:
         base, offset = base_of[node], argument(node, "storage_offset")
         begin = begin_of(base) if base.op == "placeholder" else 0
-        # Without an offset it begins where its operand does, which is lost, too, if the operand is a view.
-        is_lost = begin != 0 if offset is not None else node.args[0] is not base and not is_put_off(base, {})
+        if offset is not None:
+            is_lost, meant = begin != 0, number(offset)
+        else:  # it begins where its operand does, which is lost, too, if that is a view of what is in memory
+            is_lost, meant = node.args[0] is not base and not is_put_off(base, stored), begin_of(node)
         if not is_lost or _is_apart(node.meta["val"], base.meta["val"]):
             continue
-        meant = begin_of(node) if offset is None else number(offset)
         relative = written_out(node, sympy.expand(meant - begin), named)
         if relative is None or (isinstance(relative, int) and relative < 0):
             continue  # where the input begins has no name here, or what is named lies before it

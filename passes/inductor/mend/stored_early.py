@@ -87,8 +87,8 @@ def _inlined(graph: Graph, roots: dict[Node, Node]) -> dict[Node, set[Node]]:
     """Return what is computed in a loop that stores by an index, each with the buffers that are stored into.
 
     Of an ``index_put`` only the places are: what it puts Inductor itself puts into memory before, where it
-    is computed from the buffer; it does not know the buffer of a diagonal, and does not care where places
-    are a part of ``randperm``, each another one: but what is put may be read at others.
+    is computed from the buffer; it does not know the buffer of a diagonal, and does not care where all places
+    are parts of ``randperm``, each another one: but what is put may be read at others.
     """
     found: dict[Node, set[Node]] = {}
     for node in graph.nodes:
@@ -98,8 +98,9 @@ def _inlined(graph: Graph, roots: dict[Node, Node]) -> dict[Node, set[Node]]:
         if schema_of(node.target).name.startswith("aten::scatter"):
             operands = node.all_input_nodes[1:]
         elif schema_of(node.target).name in ("aten::index_put_", "prims::_unsafe_index_put_"):
-            operands = [i for i in argument(node, "indices") if i is not None]
-            if _is_nameless(node.args[0]) or any(map(_is_of_randperm, operands)):
+            indices = argument(node, "indices")
+            operands = [i for i in indices if i is not None]
+            if _is_nameless(node.args[0]) or all(map(_is_of_randperm, indices)):
                 operands.append(argument(node, "values"))
         for operand in operands:
             found.setdefault(roots[operand], set()).add(roots[node.args[0]])
@@ -115,8 +116,8 @@ def _is_nameless(node: Any) -> bool:
     return False
 
 
-def _is_of_randperm(index: Node) -> bool:
-    return viewed(index) is not None and base_of(index).target is aten.randperm.default
+def _is_of_randperm(index: Node | None) -> bool:
+    return index is not None and viewed(index) is not None and base_of(index).target is aten.randperm.default
 
 
 class _Read(NamedTuple):

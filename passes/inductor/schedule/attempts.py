@@ -32,6 +32,7 @@ class Attempt:
         is_last: whether it is made whatever comes of it.
         other: the cost of the other way, where that was tried before.
         graphs: how many graphs were reinplaced in it: subgraphs have schedules of their own.
+        writes: whether anything was written in place in one of them.
         is_open: whether the other way might be cheaper.
         settled: what is to be called once this attempt is the one that counts.
     """
@@ -40,6 +41,7 @@ class Attempt:
     is_last: bool = False
     other: Cost | None = None
     graphs: int = 0
+    writes: bool = False
     is_open: bool = False
     settled: list[Callable[[], None]] = dataclasses.field(default_factory=list)
 
@@ -77,11 +79,12 @@ def way() -> Way:
     return "as asked" if attempt is None else attempt.way
 
 
-def reinplaced(*, is_open: bool) -> None:
-    """Note that a graph was reinplaced in this attempt, and whether the other way might be cheaper."""
+def reinplaced(*, writes: bool, is_open: bool) -> None:
+    """Note what became of a graph in this attempt, and whether the other way might be cheaper."""
     attempt = _attempt.get()
     if attempt is not None:
         attempt.graphs += 1
+        attempt.writes |= writes
         attempt.is_open = is_open and attempt.graphs == 1
 
 
@@ -122,7 +125,7 @@ def lowered(gm: GraphModule, compile_one: Callable[[GraphModule], Any]) -> Any:
             gm, attempt = spare, retry.attempt
             continue
         except BaseException as error:
-            if spare is None or not attempt.graphs or not isinstance(error, Exception):
+            if spare is None or not attempt.writes or not isinstance(error, Exception):
                 (failed or attempt).settle()
                 raise
             log.warning("compiled once more without writes in place, Inductor failed: %r", error)

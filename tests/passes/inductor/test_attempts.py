@@ -256,6 +256,22 @@ def test_what_inductor_fails_at_is_compiled_without_writes_in_place(caplog: pyte
 
 
 @pytest.mark.usefixtures("quick")
+def test_what_fails_without_writes_is_not_tried_again() -> None:
+    calls: list[Any] = []
+
+    def stop(nodes: list[Any]) -> Any:
+        calls.append(nodes)
+        raise ZeroDivisionError
+
+    options = inductor_options()
+    options[AFTER_FUSION] = type(options[AFTER_FUSION])(stop)
+    torch.compiler.reset()
+    with fresh_inductor_cache(), pytest.raises(Exception):  # noqa: B017, PT011
+        torch.compile(without_a_border, options=options)(arange(24, 24), arange(4, 16, 16))
+    assert len(calls) == 1
+
+
+@pytest.mark.usefixtures("quick")
 def test_what_fails_later_was_decided_all_the_same() -> None:
     def stop(_: Any) -> None:
         raise ZeroDivisionError

@@ -78,6 +78,13 @@ def test_what_is_put_at_random_places_is_put_into_memory_here() -> None:
     assert stored(put) == 1
 
 
+def test_what_is_put_at_places_of_which_some_are_random_inductor_puts_into_memory_itself() -> None:
+    def put(x: Tensor, w: Tensor, i: Tensor) -> None:
+        x[:36].view(6, 6)[torch.randperm(6)[:3], i[:3] % 6] = x[:3] * 3
+
+    assert stored(put) == 0
+
+
 @pytest.mark.usefixtures("quick")
 def test_what_is_put_at_random_places_is_right() -> None:
     def put(x: Tensor) -> Tensor:

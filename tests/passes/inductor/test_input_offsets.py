@@ -86,6 +86,12 @@ def test_where_a_view_begins_is_written_out() -> None:
 
 
 @pytest.mark.usefixtures("from_inputs")
+def test_views_of_what_is_not_in_memory_stay() -> None:
+    """Inductor makes a buffer of the part alone, in which it begins at 0."""
+    assert view_of(computed, sliced, offset=None)[2] == 0
+
+
+@pytest.mark.usefixtures("from_inputs")
 def test_complex_views_stay() -> None:
     """A kernel makes them, which counts from where the storage begins."""
     assert view_of(dtype=torch.complex64)[2] == 0
