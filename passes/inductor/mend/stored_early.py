@@ -117,7 +117,7 @@ def _is_nameless(node: Any) -> bool:
 
 
 def _is_of_randperm(index: Node | None) -> bool:
-    return index is not None and viewed(index) is not None and base_of(index).target is aten.randperm.default
+    return index is not None and base_of(index).target is aten.randperm.default
 
 
 class _Read(NamedTuple):

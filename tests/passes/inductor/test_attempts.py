@@ -197,6 +197,19 @@ def test_what_holds_more_is_never_chosen_and_what_saves_little_by_many_calls_nei
     assert not Cost(peak=8, moved=1).is_above(Cost(peak=8, moved=1))
 
 
+def smoothed(x: Tensor, tiles: Tensor) -> Tensor:
+    out = x.clone()
+    out[1:-1] = x[2:] + x[1:-1] + x[:-2]
+    return torch.stack((out.sum(0), out.sum(1)))
+
+
+def test_a_buffer_that_is_read_at_several_places_is_moved_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Made(monkeypatch)
+    made.of(smoothed)
+    matrix = 24 * 24 * 4
+    assert (1 << 16) < made.costs[1].moved < (1 << 16) + 3 * matrix  # each of two sums reads x once
+
+
 def test_a_policy_that_is_asked_for_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     made = Made(monkeypatch)
     x = arange(24, 24).float()

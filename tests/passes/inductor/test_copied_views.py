@@ -38,12 +38,18 @@ def doubled(x: Tensor) -> None:
     x[:, 1:3] = (x * 2)[:, 1:3]
 
 
+def rows_copied(x: Tensor) -> None:
+    """A view of what is in memory is read from there."""
+    x[0:2] = x[4:6]
+
+
 PROGRAMS: dict[Callable[[Tensor], None], int] = {  # rows and columns that are put into memory
     turned_boxes: 16 * 2,
     columns_moved: 16 * 2,
     rolled: 4 * 16,
     rows_mirrored: 2 * 16,
     doubled: 0,
+    rows_copied: 0,
 }
 
 
