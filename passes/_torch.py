@@ -339,6 +339,12 @@ def unbacked_bindings(fake_mode: Any, value: Any) -> Any:
     return compute(shape_env, value)
 
 
+def bindings_of(value: Any, symbols: Iterable[Any]) -> Any:
+    """Return where in a value some data-dependent symbols stand, in the form of ``unbacked_bindings``."""
+    find = private("torch.fx.experimental.symbolic_shapes", "_free_unbacked_symbols_with_path")
+    return find(value, (), pending=set(symbols))
+
+
 def data_symbols(sizes: Iterable[Any]) -> frozenset[Any]:
     """Return the symbols in some sizes that are known only when a graph runs, not from its inputs' sizes."""
     symbolic = [n for n in sizes if not isinstance(n, int)]

@@ -40,8 +40,21 @@ def makes_sizes(node: Node) -> bool:
     return bool(made) and not made <= _sizes([n.meta.get("val") for n in node.all_input_nodes])
 
 
+def bind_sizes(node: Node, origin: Node) -> None:
+    """Note where in a node's value the sizes stand that it makes of its data, as ``origin`` did.
+
+    Without the note torch cannot tell, when it runs the node on fake tensors again, that the sizes are the same.
+    """
+    symbols = _sizes(node.meta["val"]).difference(
+        *(_sizes(n.meta.get("val")) for n in origin.all_input_nodes)
+    )
+    if symbols:
+        node.meta["unbacked_bindings"] = _torch.bindings_of(node.meta["val"], symbols)
+
+
 def _sizes(value: Any) -> frozenset[Any]:
-    return _torch.data_symbols([n for t in tensors(value) for n in t.size()])
+    scalars = [value] if isinstance(value, torch.SymInt) else []
+    return _torch.data_symbols(scalars + [n for t in tensors(value) for n in t.size()])
 
 
 def given(graph: Graph) -> Named:

@@ -37,10 +37,13 @@ def called(function: Callable[..., Any], inputs: Sequence[Any]) -> Called:
 
 
 def peak(function: Callable[..., Any], inputs: Sequence[Any]) -> int:
-    """Return the most bytes that a call holds above the level at its start."""
+    """Return the most bytes that a call holds above the level at its start; 0 where no profile could be made."""
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch 2.13 prints a line for each profile otherwise
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True, acc_events=True) as seen:
-        left = called(function, inputs)
+    try:
+        with profile(activities=[ProfilerActivity.CPU], profile_memory=True, acc_events=True) as seen:
+            left = called(function, inputs)
+    except UnicodeDecodeError:  # once in some thousand profiles torch has a name in it that is no text
+        return 0
     levels = itertools.accumulate(_torch.allocations(seen))
     del left
     return max([0, *levels])

@@ -47,6 +47,34 @@ class _Write(NamedTuple):
     dep: Any
 
 
+class _Lowered(NamedTuple):
+    """A graph that was lowered.
+
+    Args:
+        order: the positions of its nodes.
+        roots: whose memory each node has.
+        homes: in which buffers each root lies.
+    """
+
+    order: dict[Node, int]
+    roots: dict[Node, Node]
+    homes: dict[Node, set[str]]
+
+    def read_from(self, reader: Node, buffer: str) -> list[Node]:
+        """Return the values in a buffer that a node reads."""
+        read = map(self.roots.__getitem__, reader.all_input_nodes)
+        return [root for root in read if buffer in self.homes[root]]
+
+    def is_due(self, reader: Node, root: Node, writer: Node) -> bool:
+        """Return whether a node is to read a value as a write has left it.
+
+        A write to another value in the same buffer, what is concatenated or the concatenation, changes the
+        value for Inductor, and not in the graph, unless the value was made of it afterwards.
+        """
+        is_written = any(self.roots[w] is root for w in written(writer))
+        return self.order[writer] < self.order[reader if is_written else root]
+
+
 def late_reads(graph: Graph, nodes: list[Any], races: Races) -> Iterator[LateRead]:
     """Yield the reads of written buffers that are scheduled on the wrong side of a write.
 
@@ -55,21 +83,16 @@ def late_reads(graph: Graph, nodes: list[Any], races: Races) -> Iterator[LateRea
         nodes: the schedule, in order.
         races: knows the buffers of the schedule.
     """
-    order = {node: i for i, node in enumerate(graph.nodes)}
     roots = bases(graph)
-    homes = _homes(graph, roots, nodes)
+    lowered = _Lowered(
+        {node: i for i, node in enumerate(graph.nodes)}, roots, _homes(graph, roots, nodes, races)
+    )
     parts = [part for node in nodes for part in node.get_nodes()]
-    writes: dict[str, list[_Write]] = defaultdict(list)
-    for position, part in enumerate(parts):
-        for dep in part.read_writes.writes:
-            buffer = races.buffer(dep.name)
-            made_of = _made_of(part, order) if buffer != dep.name else ()
-            writers = [n for n in made_of if any(homes.get(roots[w]) == buffer for w in written(n))]
-            if writers:
-                writes[buffer].append(_Write(position, max(writers, key=order.__getitem__), dep))
+    writes = _writes(lowered, parts, races)
     held: dict[str, list[Node]] = defaultdict(list)
-    for node, name in homes.items():
-        held[name].append(node)
+    for node, names in lowered.homes.items():
+        for name in names:
+            held[name].append(node)
     for position, part in enumerate(parts) if writes else ():
         accesses = races.accesses(part)
         # What is written later may be computed again here, of what it was made of.
@@ -78,26 +101,45 @@ def late_reads(graph: Graph, nodes: list[Any], races: Races) -> Iterator[LateRea
         readers = list(_computed(set(origins), in_memory))
         for name in writes.keys() & accesses.keys():
             reads = [a.dep for a in accesses[name] if not a.is_write]
-            of_it = [r for r in readers if any(homes.get(roots[n]) == name for n in r.all_input_nodes)]
+            read = [(r, root) for r in readers for root in lowered.read_from(r, name)]
             for write in writes[name]:
                 if write.position == position:
                     continue
                 is_late = write.position < position
-                wrong = [r for r in of_it if is_late is not (order[write.node] < order[r])]
-                if len(wrong) < len(of_it):  # a value that the operation computes itself is not read
-                    wrong = [r for r in wrong if not any(roots[n] in origins for n in r.all_input_nodes)]
+                wrong = [(r, root) for r, root in read if is_late is not lowered.is_due(r, root, write.node)]
+                if len(wrong) < len(read):  # a value that the operation computes itself is not read
+                    wrong = [(r, root) for r, root in wrong if root not in origins]
                 if wrong and any(races.meet(dep, write.dep) for dep in reads):
-                    yield LateRead(name, wrong[0], write.node, is_late)
+                    yield LateRead(name, wrong[0][0], write.node, is_late)
 
 
-def _homes(graph: Graph, roots: dict[Node, Node], nodes: list[Any]) -> dict[Node, str]:
-    """Return in which buffer each value lies, where that can be told."""
-    found = {node: str(node.target) for node in graph.find_nodes(op="placeholder")}
+def _writes(lowered: _Lowered, parts: list[Any], races: Races) -> dict[str, list[_Write]]:
+    """Return where which buffers are written after they were made, and by which nodes of the graph."""
+    found: dict[str, list[_Write]] = defaultdict(list)
+    order, roots, homes = lowered
+    for position, part in enumerate(parts):
+        for dep in part.read_writes.writes:
+            buffer = races.buffer(dep.name)
+            made_of = _made_of(part, order) if buffer != dep.name else ()
+            writers = [n for n in made_of if any(buffer in homes[roots[w]] for w in written(n))]
+            if writers:
+                found[buffer].append(_Write(position, max(writers, key=order.__getitem__), dep))
+    return found
+
+
+def _homes(graph: Graph, roots: dict[Node, Node], nodes: list[Any], races: Races) -> dict[Node, set[str]]:
+    """Return in which buffers each value lies, where that can be told.
+
+    What is concatenated lies in the concatenation as well.
+    """
+    found: dict[Node, set[str]] = defaultdict(set)
+    for node in graph.find_nodes(op="placeholder"):
+        found[node].add(str(node.target))
     for node in nodes:
         for buffer in node.get_outputs():
             made_by = _torch.origin(buffer)
-            if made_by in roots and not buffer.get_mutations():
-                found.setdefault(roots[made_by], buffer.get_name())
+            if made_by in roots and not buffer.get_mutations() and not found[roots[made_by]]:
+                found[roots[made_by]] |= races.lies_in(buffer.get_name())
     return found
 
 

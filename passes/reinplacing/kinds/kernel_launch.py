@@ -31,7 +31,7 @@ def visit(model: Model, node: Node) -> bool:
     kwargs: Any = node.kwargs["kwargs"]
     names: Any = node.kwargs["tensors_to_clone"]
     kernel = _torch.triton_kernel_name(node.kwargs["kernel_idx"])  # type: ignore[arg-type]
-    if wrapper_results.is_set_aside(model, node):
+    if node in model.premises.aside:
         wrapper_results.unsupported(model, node, kernel, {name: kwargs[name] for name in names})
         return True
     wrapper_results.placed(model, node)

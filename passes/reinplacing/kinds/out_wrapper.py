@@ -24,7 +24,6 @@ from ..facts.place import Place
 from ..layout import exchange
 from ..write.rewriter import Rewriter
 from .record import add, read
-from .wrapper_results import is_set_aside
 
 aten: Any = torch.ops.aten
 KIND = Kind(begins="anywhere", looks_at_all=False)
@@ -51,7 +50,7 @@ def visit(model: Model, node: Node) -> bool:
     op = node.args[0]
     _check(node)
     others = read(model, node, wrapper.read_args(node))
-    is_left = is_set_aside(model, node)
+    is_left = node in model.premises.aside
     model.values[node] = model.fresh(node, node.meta["val"], opaque=is_left)
     for i, (name, taken) in enumerate(zip(schema_of(op).mutable, _taken(node), strict=True)):
         value = model.values[node] if isinstance(node.meta["val"], torch.Tensor) else model.values[node][i]
@@ -105,7 +104,7 @@ def _check(node: Node) -> None:
 
 def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None:
     """Call the operator itself, on empty buffers or on the inputs that its results are copied into."""
-    if is_set_aside(rewriter.model, node):
+    if node in rewriter.model.premises.aside:
         return
     op: Any = node.args[0]
     schema = schema_of(op)

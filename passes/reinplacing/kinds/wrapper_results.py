@@ -8,7 +8,7 @@ from typing import Any
 from torch.fx import Node
 
 from ...errors import GraphError
-from ...graph.sizes import makes_sizes
+from ...graph.sizes import bind_sizes
 from ...ops import wrapper, wrapper_check
 from ...ops.schema import is_operator, schema_of, target_name
 from ...ops.source import where
@@ -32,7 +32,7 @@ def opened(model: Model, node: Node) -> tuple[list[Value], Others] | None:
         return None
     wrapper_check.check(node)
     fits = wrapper_check.hands_back_operands(node) and wrapper_check.is_taken_apart(node)
-    if is_set_aside(model, node) or not fits:
+    if node in model.premises.aside or not fits:
         unsupported(model, node, target_name(op), wrapper.operands(node))
         return None
     return placed(model, node), read(model, node, wrapper.read_args(node))
@@ -66,11 +66,6 @@ def settled(model: Model, operand: Node, result: Value) -> Settled:
     return exchange.settle(model, operand, None, result)
 
 
-def is_set_aside(model: Model, node: Node) -> bool:
-    """Return whether a wrapper is left alone: it binds data-dependent sizes, or it was set aside."""
-    return makes_sizes(node) or node in model.premises.aside
-
-
 def handed_back(op: Any, by_name: dict[str, Any]) -> dict[int, Any]:
     """Return the results of an operator that are arguments which it wrote."""
     return {i: by_name[name] for i, name in enumerate(schema_of(op).returns) if name is not None}
@@ -90,6 +85,7 @@ def hand_out(rewriter: Rewriter, node: Node, call: Node, written: dict[Any, Any]
     count = 0 if op is None else len(schema_of(op).returns)
     if op is not None:
         call.meta["val"] = tuple(val[:count]) if count > 1 else val[0] if count else None
+        bind_sizes(call, node)
     for user in list(node.users):
         key = user.args[1]
         if key in written:

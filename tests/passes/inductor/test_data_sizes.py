@@ -11,7 +11,7 @@ import torch
 from torch.fx import GraphModule
 from torch.library import custom_op
 
-from pytest_reinplace.passes import ReinplacePass, _torch, inductor_options
+from pytest_reinplace.passes import ReinplacePass, Report, _torch, inductor_options, observe
 from pytest_reinplace.passes.graph.sizes import makes_sizes, shape_env_of
 from pytest_reinplace.passes.inductor.protect import ProtectPass
 from pytest_reinplace.passes.oracle.setting import Setting
@@ -31,6 +31,18 @@ def doubled_rows(x: Tensor) -> Tensor:
 @doubled_rows.register_fake
 def _(x: Tensor) -> Tensor:
     return x.new_empty(torch.library.get_ctx().new_dynamic_size(), x.shape[1])
+
+
+@custom_op("reinplace_test::doubled_and_counted", mutates_args=("x",))
+def doubled_and_counted(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Write a matrix and return its sum and some rows of it."""
+    x.mul_(2)
+    return x.sum(), x[x[:, 0] > 8].clone()
+
+
+@doubled_and_counted.register_fake
+def _(x: Tensor) -> tuple[Tensor, Tensor]:
+    return x.new_empty(()), x.new_empty(torch.library.get_ctx().new_dynamic_size(), x.shape[1])
 
 
 def bounded(t: Tensor) -> int:
@@ -123,6 +135,15 @@ def of_a_wrapper(x: Tensor, t: Tensor) -> Any:
     return r * 2, y
 
 
+def of_an_input_that_is_written(x: Tensor, t: Tensor) -> Any:
+    return torch.ops.reinplace_test.doubled_rows(x)
+
+
+def one_of_two(x: Tensor, t: Tensor) -> Any:
+    total, rows = torch.ops.reinplace_test.doubled_and_counted(x)
+    return rows + 1, total
+
+
 def returned(x: Tensor, t: Tensor) -> Any:
     n = bounded(t)
     x[n:].mul_(2)
@@ -132,6 +153,7 @@ def returned(x: Tensor, t: Tensor) -> Any:
 PROGRAMS: list[Callable[..., Any]] = [
     *(part_stored, from_anywhere, selected, scaled, rows_put, relaid_for_nonzero, relaid_for_masked_select),
     *(relaid_for_unique, unique, empty, transposed, of_an_input, of_a_wrapper, returned),
+    *(of_an_input_that_is_written, one_of_two),
 ]
 
 
@@ -195,6 +217,21 @@ COMPILED = [
 @pytest.mark.parametrize("program", COMPILED)
 def test_compiled_programs_are_right(program: Callable[..., Any]) -> None:
     assert is_right(program)
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("program", [of_an_input_that_is_written, one_of_two, of_a_wrapper])
+def test_what_such_an_operator_writes_is_written_in_place(
+    program: Callable[..., Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    reports: list[Report] = []
+    with (
+        observe(lambda report, _: reports.append(report)),
+        caplog.at_level(logging.WARNING, "pytest_reinplace"),
+    ):
+        assert is_right(program)
+    assert len(reports) == 1 and reports[0].reinplaced and not reports[0].clones
+    assert [r.getMessage() for r in caplog.records if r.name.startswith("pytest_reinplace")] == []
 
 
 @pytest.mark.usefixtures("quick")

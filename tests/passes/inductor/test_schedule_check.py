@@ -155,3 +155,29 @@ def eliminated(x: Tensor, pivots: Tensor, z: Tensor) -> Tensor:
 def test_what_is_read_from_memory_is_not_read_late(program: Callable[..., Any]) -> None:
     is_right, found, _ = compiled(program)
     assert is_right and found == []
+
+
+def read_after_the_whole_was_written(x: Tensor, w: Tensor, z: Tensor) -> Tensor:
+    """Inductor computes what is concatenated in the concatenation, which the kernel overwrites."""
+    part = x + 1
+    whole = torch.cat([part, w * 2])
+    whole[2:4] = 0
+    ops.scale(whole, z)
+    return torch.cat([whole, part.view(8, 12).sum(0)])
+
+
+def read_before_the_whole_is_written(x: Tensor, w: Tensor, z: Tensor) -> Tensor:
+    """Inductor puts the sum off until it is asked for: it reads by another name than is written."""
+    part = x + 1
+    whole = torch.cat([part, w * 2])
+    summed = part.view(8, 12).sum(0)
+    whole[2:4] = 0
+    ops.scale(whole, z)
+    return torch.cat([whole, summed])
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("program", [read_after_the_whole_was_written, read_before_the_whole_is_written])
+def test_what_is_concatenated_is_not_read_once_the_whole_was_written(program: Callable[..., Any]) -> None:
+    is_right, found, _ = compiled(program)
+    assert is_right and [text.split()[0] for text in found] == ["sum_1"]
