@@ -110,15 +110,6 @@ def higher_order_operator() -> Any:
     return private("torch._ops", "HigherOrderOperator")
 
 
-@functools.cache
-def slices_count_from_storage() -> bool:
-    """Return whether v2 wrappers count slices from the start of the storage instead of from their base."""
-    module = importlib.import_module("torch._higher_order_ops.auto_functionalize")
-    encode = getattr(module, "try_use_slice", None)
-    base = torch.empty(8)[4:]
-    return encode is not None and bool(encode(base, base[1:3]) == (0, 5, 7))
-
-
 def is_lowered(op: Any) -> bool:
     """Return whether Inductor has a lowering for an operator."""
     return op in private("torch._inductor.lowering", "lowerings")

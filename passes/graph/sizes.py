@@ -43,7 +43,7 @@ def makes_sizes(node: Node) -> bool:
 def bind_sizes(node: Node, origin: Node) -> None:
     """Note where in a node's value the sizes stand that it makes of its data, as ``origin`` did.
 
-    Without the note torch cannot tell, when it runs the node on fake tensors again, that the sizes are the same.
+    Without the note torch cannot tell, when it runs the node on fake tensors again, that they are the same.
     """
     symbols = _sizes(node.meta["val"]).difference(
         *(_sizes(n.meta.get("val")) for n in origin.all_input_nodes)

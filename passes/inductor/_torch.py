@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import weakref
@@ -32,6 +33,15 @@ def call_kernel_of(op: Any) -> None:
         strides = private("torch._inductor.lowering", "constrain_to_fx_strides")
         make = private("torch._inductor.lowering", "make_fallback")
         make(op, layout_constraint=strides, warn=False, override_decomp=True)
+
+
+@functools.cache
+def slices_count_from_storage() -> bool:
+    """Return whether v2 wrappers count slices from the start of the storage instead of from their base."""
+    module = importlib.import_module("torch._higher_order_ops.auto_functionalize")
+    encode = getattr(module, "try_use_slice", None)
+    base = torch.empty(8)[4:]
+    return encode is not None and bool(encode(base, base[1:3]) == (0, 5, 7))
 
 
 def inductor_reinplacing(graph: Any) -> None:

@@ -192,6 +192,13 @@ _ROWS = (
         right=("2.15",),
     ),
     Defect(
+        "windows-of-a-view",
+        "What a kernel is given for windows of a view is a copy, or the whole buffer.",
+        "mend.windows.reshape",
+        seen=("2.11", "2.13"),
+        right=("2.15",),
+    ),
+    Defect(
         "list-of-one",
         "A kernel for a list of one element is not compiled.",
         "mend.single_lists.singles",

@@ -37,7 +37,7 @@ from ._torch import (
 )
 from .defects import defended
 from .identity import state
-from .mend import no_ops, single_lists
+from .mend import no_ops, single_lists, windows
 from .mend.copied_views import clone_sources
 from .mend.input_offsets import count_in_copies, rebase
 from .mend.marked_written import mark
@@ -131,6 +131,7 @@ class ReinplacePass(CustomGraphPass):
         """Rewrite a graph, and mend what Inductor would make of it."""
         move_with_bases(graph)
         report = self._reinplaced(graph) if in_place else Report()
+        windows.reshape(graph)
         copy_operands(graph)
         clone_all(graph)
         call_kernels(graph)

@@ -37,7 +37,7 @@ def called(function: Callable[..., Any], inputs: Sequence[Any]) -> Called:
 
 
 def peak(function: Callable[..., Any], inputs: Sequence[Any]) -> int:
-    """Return the most bytes that a call holds above the level at its start; 0 where no profile could be made."""
+    """Return the most bytes that a call holds above the level at its start; 0 where no profile was made."""
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch 2.13 prints a line for each profile otherwise
     try:
         with profile(activities=[ProfilerActivity.CPU], profile_memory=True, acc_events=True) as seen:

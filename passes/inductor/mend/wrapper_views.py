@@ -30,6 +30,7 @@ from ...graph.sizes import Named, computed, note, written_out
 from ...memory.region import Size, as_size
 from ...ops.schema import is_operator
 from ...ops.wrapper import BaseView, base_views, number
+from .._torch import slices_count_from_storage
 from ..defects import defended
 
 aten: Any = torch.ops.aten
@@ -46,7 +47,7 @@ def count_from_bases(graph: Graph) -> int:
                 continue
         elif _is_v2(node) and _BEGINS not in node.meta:
             bases: Any = node.kwargs["_all_bases"]
-            if defended("slices-from-storage") and _torch.slices_count_from_storage():
+            if defended("slices-from-storage") and slices_count_from_storage():
                 for view in base_views(node):
                     changed += view.form == "slice" and _count_slice(node, view, bases[view.base], named)
             node.meta[_BEGINS] = [begin_of(base) for base in bases]

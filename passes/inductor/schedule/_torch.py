@@ -69,6 +69,15 @@ def shape_env() -> Any:
     return private("torch._inductor.virtualized", "V").graph.sizevars.shape_env
 
 
+def note_written(name: str) -> None:
+    """Let Inductor know that an input is written: where it copies a misaligned one, it copies that back."""
+    graph = private("torch._inductor.virtualized", "V").graph
+    inputs = list(graph.graph_inputs)
+    if name in inputs and name not in graph.mutated_inputs:
+        graph.mutated_inputs.add(name)
+        graph.mutated_input_idxs.append(inputs.index(name))
+
+
 def lowered() -> Any:
     """Return the FX graph that is being scheduled."""
     return private("torch._inductor.virtualized", "V").graph.module.graph

@@ -2,6 +2,7 @@
 
 Inductor knows which buffer such a view is one of, and lets a write wait for what read any of them before.
 What reads one afterwards it orders only with writes through the very same view: it may move before others.
+Nor does it know that an input is written that way, of which on a GPU it may have made an aligned copy.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ def order(nodes: list[Any]) -> int:
         for output in outputs:
             for place in {home[name] for name in output.get_mutations() if name in home}:
                 writers[place].append((node, output.get_name()))
+                _torch.note_written(place)
     if count:
         nodes[0].scheduler.compute_ancestors()
     return count

@@ -83,10 +83,8 @@ def late_reads(graph: Graph, nodes: list[Any], races: Races) -> Iterator[LateRea
         nodes: the schedule, in order.
         races: knows the buffers of the schedule.
     """
-    roots = bases(graph)
-    lowered = _Lowered(
-        {node: i for i, node in enumerate(graph.nodes)}, roots, _homes(graph, roots, nodes, races)
-    )
+    order, roots = {node: i for i, node in enumerate(graph.nodes)}, bases(graph)
+    lowered = _Lowered(order, roots, _homes(graph, roots, nodes, races))
     parts = [part for node in nodes for part in node.get_nodes()]
     writes = _writes(lowered, parts, races)
     held: dict[str, list[Node]] = defaultdict(list)

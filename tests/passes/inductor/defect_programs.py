@@ -167,6 +167,10 @@ def turned_boxes(x: Tensor) -> None:
     x[:, 1:3] = x.flip(0)[:, 1:3]
 
 
+def filled_windows(x: Tensor) -> None:
+    x[:, 2].unfold(0, 2, 2)[0].fill_(7)
+
+
 def listed_crosswise(x: Tensor, y: Tensor) -> None:
     torch._foreach_add_([x, y], [y * 3, x * 3])
 
@@ -232,5 +236,6 @@ PROGRAMS: dict[str, Program] = {
     "racing-fusion": Program(shifted_itself, lambda: (arange(4, 6),)),
     "forgotten-order": Program(strided_gradients, trained),
     "views-by-kernels": Program(complex_windows, overlapping),
+    "windows-of-a-view": Program(filled_windows, lambda: (torch.arange(32).view(8, 4),)),
     "list-of-one": Program(list_of_one, lambda: on_gpu(1, 64)),
 }

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 import torch
+from torch._inductor import virtualized
 
 from pytest_reinplace.passes import inductor_options
+from pytest_reinplace.passes.inductor.defects import undefended
 from pytest_reinplace.passes.inductor.schedule import kernel_views, veto
 
 from ..trace import ops
@@ -73,3 +75,26 @@ def test_a_torch_without_what_it_asks_for_compiles_all_the_same(monkeypatch: pyt
     expected, actual = torch.arange(8.0), torch.arange(8.0)
     torch.compile(lambda x: x.mul_(2), fullgraph=True, options=inductor_options())(actual)
     assert torch.equal(actual, expected * 2)
+
+
+def shifted(x: Tensor, y: Tensor) -> Tensor:
+    x[1:5] = x[0:4] * 3
+    return y + 1
+
+
+@pytest.mark.parametrize("without", [(), ("views-by-kernels",)])
+def test_inductor_knows_that_an_input_is_written_through_such_a_view(
+    without: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a GPU it copies a misaligned input, and copies back what it knows to be written."""
+    written: list[str] = []
+    keep = veto._torch.keep_order
+
+    def keep_order(part: Any) -> None:
+        written.extend(virtualized.V.graph.mutated_inputs)
+        keep(part)
+
+    monkeypatch.setattr(veto._torch, "keep_order", keep_order)
+    with undefended(*without):
+        torch.compile(shifted, fullgraph=True, options=inductor_options())(*rows_with_gaps())
+    assert set(written) == (set() if without else {"arg0_1"})
