@@ -38,18 +38,27 @@ class Case:
         setting: how it is compiled.
 
     ``functional`` is what is wrong with its functional graph, which is not the program then, though our
-    passes mend some; where there is none, the program is unfit.
+    passes mend some; where there is none, or eager mode refuses it, as it may on a GPU alone, the program is
+    unfit.
     """
 
     def __init__(self, program: HardProgram, setting: Setting) -> None:
         self.program = program
         self._setting = setting
         self._function = program.function()
-        self._expected: list[Called] = [called(self._function, given) for given in self._inputs()]
-        found, _ = self._differences(has_peak=False, **_FUNCTIONAL)
+        self._expected: list[Called] = []
+        found = self._refused() or self._differences(has_peak=False, **_FUNCTIONAL)[0]
         self.tolerated: set[str] = {text for text in found if _kind(text) in _SEEN_BY_FEW}
         self.functional: str = next((text for text in found if text not in self.tolerated), "")
         self.is_unfit: bool = self.functional.startswith(RAISES)
+
+    def _refused(self) -> list[str]:
+        """Run the program in eager mode; returns what that raises."""
+        try:
+            self._expected += [called(self._function, given) for given in self._inputs()]
+        except RuntimeError as error:
+            return [f"{RAISES} {error}"]
+        return []
 
     def judged(self, options: dict[str, Any]) -> Judged:
         """Compile by Inductor with options and return what is wrong beyond what the functional graph has."""

@@ -205,7 +205,7 @@ def table(found: Sequence[Fate], sides: Sequence[str]) -> str:
         lines.append(f"{side:<15}{counts[0]:>10}" + "".join(f"{n:>8}" for n in counts[1:]))
     unfit = sum(not fate.problems for fate in found)
     if unfit:
-        lines.append(f"left out: {unfit} that AOTAutograd refuses or makes another program of")
+        lines.append(f"left out: {unfit} that eager mode or AOTAutograd refuses, or makes another program of")
     others = [fate for fate in found if fate.functional]
     if others:
         right = ", ".join(f"{side} right {sum(not f.problems[side] for f in others)}" for side in sides)

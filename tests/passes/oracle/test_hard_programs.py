@@ -127,9 +127,11 @@ def test_what_differs_is_told(line: str, returned: str, found: str) -> None:
     assert case.functional == ("" if found.startswith(("sharing", "layout")) else found)
 
 
-def test_what_torch_refuses_is_unfit() -> None:
+@pytest.mark.parametrize("line", ["print(x.tolist())", "x.expand(2, *x.shape).mul_(2)"])
+def test_what_torch_refuses_is_unfit(line: str) -> None:
+    """AOTAutograd the first, eager mode the second one."""
     with HARD.in_force():
-        assert Case(Chosen("print(x.tolist())"), HARD).is_unfit
+        assert Case(Chosen(line), HARD).is_unfit
 
 
 def test_a_gradient_that_differs_is_told() -> None:
