@@ -26,10 +26,13 @@ class AssertReinplaced:
 
     Args:
         capture: the running capture of the test.
+
+    ``is_used`` says whether it was called: a test that never does it asserts nothing.
     """
 
     def __init__(self, capture: Capture) -> None:
         self._capture = capture
+        self.is_used = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Assert that candidates are in place; there are three forms.
@@ -41,10 +44,12 @@ class AssertReinplaced:
         them. ``assert_reinplaced()`` requires it of all that the test compiled.
 
         Raises:
-            AssertionError: a candidate is cloned, a name is unknown, nothing was compiled, or nothing in it
-                could be in place; or the call differs from eager, where the marker has a ``tolerance``.
+            AssertionError: a candidate is cloned, or was written in place although our analysis forbids it;
+                a name is unknown, nothing was compiled, or nothing in it could be in place; or the call
+                differs from eager, where the marker has a ``tolerance``.
         """
         __tracebackhide__ = True
+        self.is_used = True
         if args and callable(args[0]):
             return self._called(*args, **kwargs)
         if kwargs or not all(isinstance(arg, str) for arg in args):
@@ -69,7 +74,10 @@ class AssertReinplaced:
 class Clones:
     """The clone list, compared by ``==``, which raises by itself when there is a difference.
 
-    Labels are compared as often as they are listed, in any order. ``!=`` never raises.
+    Labels are compared as often as they are listed, in any order. Nothing that can be asked of it holds where
+    nothing was compiled, or where the pass wrote in place although our analysis forbids it: to iterate, and
+    so ``len`` and ``in``, raises then. ``!=`` and truth are errors: both would hold for reasons that nobody
+    meant.
 
     Args:
         graphs: returns the graphs that are meant.
@@ -81,23 +89,48 @@ class Clones:
     def __init__(self, graphs: Callable[[], Sequence[CapturedGraph]], where: str) -> None:
         self._graphs = graphs
         self._where = where
+        self.consulted = False
 
     def __eq__(self, other: object) -> bool:
         __tracebackhide__ = True
+        self.consulted = True
         _raise_unless(self._compared(other))
         return True
 
     def __ne__(self, other: object) -> bool:
-        return not self._compared(other).passed
+        raise TypeError("expected clones to be compared by ==, got !=, which would hold for any other clone")
+
+    def __bool__(self) -> bool:
+        raise TypeError("expected assert_clones == [...], got assert_clones alone: list the labels, or []")
 
     def __iter__(self) -> Iterator[str]:
-        return (o.label for o in verdict.outcomes_of(self._graphs()) if not o.reinplaced)
+        __tracebackhide__ = True
+        return iter(self._labels())
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)
+        __tracebackhide__ = True
+        return len(self._labels())
+
+    def __contains__(self, label: object) -> bool:
+        """Return whether a label is cloned; one that no candidate bears is an error, not ``False``."""
+        __tracebackhide__ = True
+        labels = self._labels()
+        if not isinstance(label, str):
+            raise TypeError(f"expected a label as a string, got {label!r}")
+        _raise_unless(verdict.all_known(self._graphs(), [label], self._where))
+        return label in labels
 
     def __repr__(self) -> str:
-        return repr(list(self))
+        return repr(self._found())
+
+    def _found(self) -> list[str]:
+        return [o.label for o in verdict.outcomes_of(self._graphs()) if not o.reinplaced]
+
+    def _labels(self) -> list[str]:
+        __tracebackhide__ = True
+        self.consulted = True
+        _raise_unless(verdict.exercised(self._graphs(), self._where))
+        return self._found()
 
     def _compared(self, other: object) -> Verdict:
         if isinstance(other, str | bytes) or not isinstance(other, Iterable):
@@ -118,6 +151,13 @@ class AssertClones(Clones):
     def __init__(self, capture: Capture) -> None:
         super().__init__(lambda: capture.graphs, origin(capture))
         self._capture = capture
+        self._called: list[Clones] = []
+
+    @property
+    def is_used(self) -> bool:
+        """Whether it, or what each call of it returned, was compared or looked at."""
+        asked = [clones.consulted for clones in self._called]
+        return all(asked) if asked else self.consulted
 
     def __call__(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Clones:
         """Compile ``fn`` and call it; return its clones, to be compared with ``==``."""
@@ -127,4 +167,5 @@ class AssertClones(Clones):
         fast = call.compiled(fn)
         eager.beside(self._capture, fn, args, kwargs, lambda: fast(*args, **kwargs))
         graphs = self._capture.graphs[start:]
-        return Clones(lambda: graphs, self._where)
+        self._called.append(Clones(lambda: graphs, self._where))
+        return self._called[-1]

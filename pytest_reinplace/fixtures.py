@@ -9,6 +9,8 @@ import pytest
 from .session import item_capture
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from .assertions import AssertClones, AssertReinplaced
     from .capture.capture import Capture
     from .workbench import Workbench
@@ -30,16 +32,30 @@ def reinplace(request: pytest.FixtureRequest) -> Workbench:
 
 
 @pytest.fixture
-def assert_reinplaced(request: pytest.FixtureRequest) -> AssertReinplaced:
+def assert_reinplaced(request: pytest.FixtureRequest) -> Iterator[AssertReinplaced]:
     """Require candidates in place: ``assert_reinplaced(fn, x)``, ``assert_reinplaced("mylib::op.x")``."""
     from .assertions import AssertReinplaced
 
-    return AssertReinplaced(_capture(request))
+    asserting = AssertReinplaced(_capture(request))
+    yield asserting
+    _require_used(request, asserting.is_used, "assert_reinplaced(fn, x)")
 
 
 @pytest.fixture
-def assert_clones(request: pytest.FixtureRequest) -> AssertClones:
+def assert_clones(request: pytest.FixtureRequest) -> Iterator[AssertClones]:
     """Require exactly these clones: ``assert_clones == ["mylib::op.x"]``, ``assert_clones(fn, x) == []``."""
     from .assertions import AssertClones
 
-    return AssertClones(_capture(request))
+    clones = AssertClones(_capture(request))
+    yield clones
+    _require_used(request, clones.is_used, "assert_clones == [...]")
+
+
+def _require_used(request: pytest.FixtureRequest, is_used: bool, how: str) -> None:
+    """Fail a test that passed and never asked its fixture: it looks like a check and is none."""
+    if not is_used and item_capture.passed(request.node):
+        pytest.fail(
+            f"{request.fixturename} was requested and never used, so nothing was asserted: write {how}, or "
+            "do not request it",
+            pytrace=False,
+        )

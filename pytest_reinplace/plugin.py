@@ -105,6 +105,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
         item_capture.hand_on(item)
     _fail_where_different(item)  # first: nothing outranks a miscompile
     item_capture.check_limits(item)
+    item_capture.note_passed(item)
     return result
 
 

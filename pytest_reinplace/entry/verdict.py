@@ -52,6 +52,11 @@ class EntryVerdict:
         found += [
             f"graph {graph.id} could not be judged: {graph.problem}" for graph in self.graphs if graph.problem
         ]
+        found += [
+            f"graph {graph.id} may compute something else: {label} in place although our analysis forbids it"
+            for graph in self.graphs
+            for label in graph.suspicious
+        ]
         if not self.graphs:
             found.append("no graph was compiled, so the pass was not exercised")
         elif not any(graph.offered or graph.report.outcomes for graph in self.graphs):
@@ -67,8 +72,6 @@ class EntryVerdict:
         problems = self.problems()
         head = f"{self.entry.name} on {self.preset.device}, pass {self.pass_name}, backend {self.backend}"
         lines = [f"{head}: {len(problems)} problem(s)", *(f"  {problem}" for problem in problems)]
-        if suspicious := [label for graph in self.graphs for label in graph.suspicious]:
-            lines.append(f"in place although our analysis forbids it: {', '.join(suspicious)}")
         if cloned := self._cloned():
             lines += ["clones:", *(f"  {outcome}" for outcome in cloned)]
         if self.expected is not None and Counter(self.expected) != Counter(self.clones):

@@ -24,6 +24,7 @@ _CAPTURE = pytest.StashKey["Capture"]()
 OWN = pytest.StashKey[bool]()
 _PICTURES = pytest.StashKey[str]()
 _RUNNING = pytest.StashKey[pytest.Item]()
+_PASSED = pytest.StashKey[bool]()
 FIXTURES = frozenset({"reinplace", "assert_reinplaced", "assert_clones"})
 NO_DEVICE = "no CUDA device"
 DISABLED = "--reinplace-disable: nothing is captured, so the pass would not be exercised"
@@ -150,6 +151,16 @@ def illustrate(item: pytest.Item, report: pytest.TestReport) -> None:
 
         setattr(report, PICTURES, item.stash[_PICTURES])
         del item.stash[_PICTURES]
+
+
+def note_passed(item: pytest.Item) -> None:
+    """Note that the call of a test is over and nothing in it failed."""
+    item.stash[_PASSED] = True
+
+
+def passed(item: pytest.Item) -> bool:
+    """Return whether a test has run and nothing in it failed, or was skipped."""
+    return _PASSED in item.stash
 
 
 def origin(capture: Capture) -> str:

@@ -65,6 +65,22 @@ def unexercised(graphs: Sequence[CapturedGraph]) -> str:
     return ""
 
 
+def suspects(graphs: Iterable[CapturedGraph]) -> tuple[str, ...]:
+    """Return a line for each graph in which the pass wrote in place although our analysis forbids it."""
+    return tuple(
+        f"graph {graph.id} may compute something else: {_listed(graph.suspicious)} in place although our "
+        "analysis forbids it"
+        for graph in graphs
+        if graph.suspicious
+    )
+
+
+def exercised(graphs: Sequence[CapturedGraph], origin: str = "") -> Verdict:
+    """Judge that graphs tell something about a pass, and that it wrote nothing that our analysis forbids."""
+    problem = unexercised(graphs)
+    return Verdict((problem,) if problem else suspects(graphs), origin=origin)
+
+
 def outcomes_of(graphs: Iterable[CapturedGraph]) -> list[Outcome]:
     """Return the outcomes of several graphs, in their order."""
     return [outcome for graph in graphs for outcome in graph.report.outcomes]
@@ -75,9 +91,8 @@ def all_in_place(graphs: Sequence[CapturedGraph], origin: str = "") -> Verdict:
     if problem := unexercised(graphs):
         return Verdict((problem,), origin=origin)
     clones = [o for o in outcomes_of(graphs) if not o.reinplaced]
-    if not clones:
-        return Verdict(origin=origin)
-    return Verdict((_not_in_place(clones),), tuple(clones), origin)
+    problems = (*suspects(graphs), *([_not_in_place(clones)] if clones else ()))
+    return Verdict(problems, tuple(clones), origin)
 
 
 def named_in_place(graphs: Sequence[CapturedGraph], names: Sequence[str], origin: str = "") -> Verdict:
@@ -85,15 +100,23 @@ def named_in_place(graphs: Sequence[CapturedGraph], names: Sequence[str], origin
     if problem := unexercised(graphs):
         return Verdict((problem,), origin=origin)
     outcomes = outcomes_of(graphs)
-    unknown = [name for name in names if not any(_bears(o, name) for o in outcomes)]
     clones = [o for o in outcomes if not o.reinplaced and any(_bears(o, name) for name in names)]
-    problems = []
+    problems = [*suspects(graphs)]
     if clones:
         problems.append(_not_in_place(clones))
-    if unknown:
-        known = ", ".join(dict.fromkeys(o.label for o in outcomes))
-        problems.append(f"no candidate is called {', '.join(map(repr, unknown))}; the candidates are {known}")
+    problems += all_known(graphs, names).problems
     return Verdict(tuple(problems), tuple(clones), origin)
+
+
+def all_known(graphs: Sequence[CapturedGraph], names: Sequence[str], origin: str = "") -> Verdict:
+    """Judge that there are candidates of these names, labels or bare arguments."""
+    outcomes = outcomes_of(graphs)
+    unknown = [name for name in names if not any(_bears(o, name) for o in outcomes)]
+    if not unknown:
+        return Verdict(origin=origin)
+    known = ", ".join(dict.fromkeys(o.label for o in outcomes))
+    text = f"no candidate is called {', '.join(map(repr, unknown))}; the candidates are {known}"
+    return Verdict((text,), origin=origin)
 
 
 def clones_are(graphs: Sequence[CapturedGraph], expected: Iterable[str], origin: str = "") -> Verdict:
@@ -103,8 +126,9 @@ def clones_are(graphs: Sequence[CapturedGraph], expected: Iterable[str], origin:
     clones = [o for o in outcomes_of(graphs) if not o.reinplaced]
     wanted, came = Counter(expected), Counter(o.label for o in clones)
     unexpected, missing = came - wanted, wanted - came
+    forbidden = suspects(graphs)
     if not unexpected and not missing:
-        return Verdict(origin=origin)
+        return Verdict(forbidden, origin=origin)
     head = []
     if unexpected:
         count = wording.plural(unexpected.total(), "unexpected clone")
@@ -117,7 +141,7 @@ def clones_are(graphs: Sequence[CapturedGraph], expected: Iterable[str], origin:
     lists = (
         (f"expected {sorted(wanted.elements())}", f"got      {[o.label for o in clones]}") if missing else ()
     )
-    return Verdict(("; ".join(head), *lists), explained, origin)
+    return Verdict((*forbidden, "; ".join(head), *lists), explained, origin)
 
 
 def within(
@@ -130,7 +154,7 @@ def within(
     if problem := unexercised(graphs):
         return Verdict((problem,), origin=origin)
     clones = [o for o in outcomes_of(graphs) if not o.reinplaced]
-    size, problems = sum(o.nbytes for o in clones), []
+    size, problems = sum(o.nbytes for o in clones), [*suspects(graphs)]
     if max_clones is not None and len(clones) > max_clones:
         problems.append(f"{wording.plural(len(clones), 'clone')}; the limit is max_clones={max_clones}")
     if max_clone_bytes is not None and size > max_clone_bytes:

@@ -66,18 +66,84 @@ def test_a_call_means_only_what_it_compiles(compiling: pytest.Pytester) -> None:
 def test_the_backward_is_seen(compiling: pytest.Pytester) -> None:
     body = """
 loss = torch.compile(read_row)(*inputs(read_row))
-assert list(assert_clones) == []
 loss.backward()
 assert assert_clones == ["aten::select_scatter.self"]
 """
     run(compiling, body).assert_outcomes(passed=1)
 
 
-def test_inequality_never_raises(compiling: pytest.Pytester) -> None:
-    body = KEEP + "assert assert_clones != []\nassert not assert_clones != ['aten::index_put.self']\n"
-    body += "assert list(assert_clones) == ['aten::index_put.self']\n"
-    body += "assert 'aten::index_put.self' in assert_clones"
+def test_it_is_iterated_counted_and_searched(compiling: pytest.Pytester) -> None:
+    body = KEEP + CALL + "assert list(assert_clones) == ['aten::index_put.self']\n"
+    body += "assert 'aten::index_put.self' in assert_clones\nassert len(assert_clones) == 1\n"
+    body += "assert 'plugintest::write.out' not in assert_clones\nassert [*map(str.upper, assert_clones)]"
     run(compiling, body).assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("assert_clones != []", "TypeError: expected clones to be compared by ==, got !=*"),
+        ("assert_clones", "TypeError: expected assert_clones == [[]...[]], got assert_clones alone*"),
+        ("not assert_clones", "TypeError: expected assert_clones == [[]...[]], got assert_clones alone*"),
+        ("'mylib::no.x' not in assert_clones", "AssertionError: no candidate is called 'mylib::no.x'; the *"),
+        ("3 not in assert_clones", "TypeError: expected a label as a string, got 3"),
+    ],
+)
+def test_what_might_hold_for_another_reason_is_an_error(
+    compiling: pytest.Pytester, text: str, error: str
+) -> None:
+    result = run(compiling, KEEP + f"assert {text}")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([f"E *{error}"])
+
+
+@pytest.mark.parametrize(
+    "text", ["len(assert_clones) == 0", "'mylib::op.x' not in assert_clones", "not list(assert_clones)"]
+)
+def test_nothing_holds_where_nothing_was_compiled(compiling: pytest.Pytester, text: str) -> None:
+    result = run(compiling, f"assert {text}")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["E *no graph was compiled, so the pass was not exercised:*"])
+
+
+@pytest.mark.parametrize(
+    "body", ["pass", CALL, "repr(assert_clones)", "assert_clones(call_op, *inputs(call_op))"]
+)
+def test_a_passing_test_that_never_asks_fails_at_teardown(compiling: pytest.Pytester, body: str) -> None:
+    result = run(compiling, body)
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*assert_clones was requested and never used*"])
+
+
+@pytest.mark.parametrize(
+    ("body", "outcomes"),
+    [("assert False", {"failed": 1}), ("import pytest; pytest.skip('later')", {"skipped": 1})],
+)
+def test_one_that_did_not_pass_is_left_alone(
+    compiling: pytest.Pytester, body: str, outcomes: dict[str, int]
+) -> None:
+    run(compiling, body).assert_outcomes(**outcomes)
+
+
+FORCED = """
+import torch
+def forced(graph: torch.fx.Graph) -> None:
+    for node in graph.find_nodes(op="call_function", target=torch.ops.aten.index_put.default):
+        node.target = torch.ops.aten.index_put_.default
+"""
+
+
+@pytest.mark.parametrize(
+    "text", ["assert_clones == []", "len(assert_clones) == 0", "list(assert_clones) == []"]
+)
+def test_a_write_that_our_analysis_forbids_fails(compiling: pytest.Pytester, text: str) -> None:
+    compiling.makepyfile(forcing=FORCED)
+    compiling.makeini("[pytest]\nreinplace_backend = graph\nreinplace_pass = forcing:forced\n")
+    result = run(compiling, KEEP + f"assert {text}")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["E *graph * may compute something else: aten::index_put.self in place although our *"]
+    )
 
 
 @pytest.mark.parametrize("expected", ["[]", "['aten::index_put.self']"])

@@ -7,7 +7,8 @@ import pytest
 
 def run(project: pytest.Pytester, body: str, *args: str) -> pytest.RunResult:
     lines = "\n".join(f"    {line}" for line in body.strip().splitlines())
-    head = "import torch\nfrom programs import *\n\ndef test_it(assert_reinplaced, assert_clones):\n"
+    asked = ", ".join(name for name in ("assert_reinplaced", "assert_clones") if name in body)
+    head = f"import torch\nfrom programs import *\n\ndef test_it({asked}):\n"
     project.makepyfile(test_it=f"{head}{lines}\n")
     return project.runpytest_inprocess(*args)
 
@@ -142,4 +143,29 @@ def test_other_arguments_are_refused(compiling: pytest.Pytester) -> None:
     result = run(compiling, "assert_reinplaced(3)")
     result.stdout.fnmatch_lines(
         ["E *TypeError: expected a callable and its arguments, or labels as strings*"]
+    )
+
+
+def test_a_passing_test_that_never_asks_fails_at_teardown(compiling: pytest.Pytester) -> None:
+    result = run(compiling, "torch.compile(call_op)(*inputs(call_op)), assert_reinplaced")
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*assert_reinplaced was requested and never used*"])
+
+
+FORCED = """
+import torch
+def forced(graph: torch.fx.Graph) -> None:
+    for node in graph.find_nodes(op="call_function", target=torch.ops.aten.index_put.default):
+        node.target = torch.ops.aten.index_put_.default
+"""
+
+
+@pytest.mark.parametrize("arguments", ["keep, *inputs(keep)", "'aten::index_put.self'", ""])
+def test_a_write_that_our_analysis_forbids_fails(compiling: pytest.Pytester, arguments: str) -> None:
+    compiling.makepyfile(forcing=FORCED)
+    compiling.makeini("[pytest]\nreinplace_backend = graph\nreinplace_pass = forcing:forced\n")
+    result = run(compiling, f"torch.compile(keep)(*inputs(keep))\nassert_reinplaced({arguments})")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["E *graph * may compute something else: aten::index_put.self in place although our *"]
     )

@@ -48,13 +48,14 @@ def ill_formed(gm):
     first, second = [n for n in gm.graph.nodes if n.op == "call_function"][:2]
     second.append(first)
 
-def test_it(reinplace, assert_clones):
+def test_it({asked}):
 """
 
 
 def run(project: pytest.Pytester, body: str) -> pytest.RunResult:
     lines = "\n".join(f"    {line}" for line in body.strip().splitlines())
-    project.makepyfile(test_it=f"{HEAD}{lines}\n")
+    asked = ", ".join(name for name in ("reinplace", "assert_clones") if name in body)
+    project.makepyfile(test_it=HEAD.replace("{asked}", asked) + f"{lines}\n")
     return project.runpytest_inprocess()
 
 

@@ -14,7 +14,9 @@ CALLS = {
 
 
 def comparing(project: pytest.Pytester, tolerance: str, *lines: str) -> pytest.RunResult:
-    body = "def test_it(reinplace, assert_reinplaced, assert_clones):\n    " + "\n    ".join(lines)
+    text = "\n    ".join(lines)
+    asked = ", ".join(name for name in ("reinplace", "assert_reinplaced", "assert_clones") if name in text)
+    body = f"def test_it({asked}):\n    {text}"
     return run(project, f"pass_='wrong:adds_more', tolerance={tolerance}", body)
 
 

@@ -65,7 +65,7 @@ def test_a_pass_by_module_and_attribute(compiling: pytest.Pytester, attribute: s
 def test_a_pass_is_found_in_the_rootdir(compiling: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [p for p in sys.path if p != str(compiling.path)])
     write(compiling, "my_passes:over_module", MISSED)
-    compiling.makepyfile(test_it="def test_it(assert_reinplaced): assert assert_reinplaced")
+    compiling.makepyfile(test_it="def test_it(reinplace): assert reinplace")
     compiling.runpytest_inprocess("--reinplace-pass=my_passes:over_module").assert_outcomes(passed=1)
 
 

@@ -31,7 +31,7 @@ def test_fails(assert_reinplaced):
     assert_reinplaced(call_op, *inputs(call_op))
     assert False
 
-def test_nothing(assert_clones):
+def test_nothing(reinplace):
     pass
 """
 
