@@ -333,7 +333,7 @@ def unbacked_bindings(fake_mode: Any, value: Any) -> Any:
 def bindings_of(value: Any, symbols: Iterable[Any]) -> Any:
     """Return where in a value some data-dependent symbols stand, in the form of ``unbacked_bindings``."""
     find = private("torch.fx.experimental.symbolic_shapes", "_free_unbacked_symbols_with_path")
-    return find(value, (), pending=set(symbols))
+    return find(value, (), pending=set(symbols), simplify=True)
 
 
 def data_symbols(sizes: Iterable[Any]) -> frozenset[Any]:

@@ -45,9 +45,9 @@ def bind_sizes(node: Node, origin: Node) -> None:
 
     Without the note torch cannot tell, when it runs the node on fake tensors again, that they are the same.
     """
-    symbols = _sizes(node.meta["val"]).difference(
-        *(_sizes(n.meta.get("val")) for n in origin.all_input_nodes)
-    )
+    symbols = _sizes(node.meta["val"])
+    for operand in origin.all_input_nodes if symbols else ():
+        symbols -= _sizes(operand.meta.get("val"))
     if symbols:
         node.meta["unbacked_bindings"] = _torch.bindings_of(node.meta["val"], symbols)
 

@@ -44,6 +44,16 @@ class CapturedGraph:
     offered: int = 0
     least_bytes: int = 0
 
+    @property
+    def suspicion(self) -> str:
+        """What is to be said where the pass wrote what our analysis forbids; empty elsewhere."""
+        if not self.suspicious:
+            return ""
+        labels = ", ".join(self.suspicious)
+        return (
+            f"graph {self.id} may compute something else: {labels} in place although our analysis forbids it"
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return the graph's report as JSON-ready data, without the texts and the picture."""
         return {

@@ -52,11 +52,7 @@ class EntryVerdict:
         found += [
             f"graph {graph.id} could not be judged: {graph.problem}" for graph in self.graphs if graph.problem
         ]
-        found += [
-            f"graph {graph.id} may compute something else: {label} in place although our analysis forbids it"
-            for graph in self.graphs
-            for label in graph.suspicious
-        ]
+        found += [graph.suspicion for graph in self.graphs if graph.suspicion]
         if not self.graphs:
             found.append("no graph was compiled, so the pass was not exercised")
         elif not any(graph.offered or graph.report.outcomes for graph in self.graphs):

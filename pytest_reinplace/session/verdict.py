@@ -67,12 +67,7 @@ def unexercised(graphs: Sequence[CapturedGraph]) -> str:
 
 def suspects(graphs: Iterable[CapturedGraph]) -> tuple[str, ...]:
     """Return a line for each graph in which the pass wrote in place although our analysis forbids it."""
-    return tuple(
-        f"graph {graph.id} may compute something else: {_listed(graph.suspicious)} in place although our "
-        "analysis forbids it"
-        for graph in graphs
-        if graph.suspicious
-    )
+    return tuple(graph.suspicion for graph in graphs if graph.suspicion)
 
 
 def exercised(graphs: Sequence[CapturedGraph], origin: str = "") -> Verdict:

@@ -144,6 +144,22 @@ def one_of_two(x: Tensor, t: Tensor) -> Any:
     return rows + 1, total
 
 
+@custom_op("reinplace_test::doubled_like", mutates_args=("x",))
+def doubled_like(x: Tensor, rows: Tensor) -> Tensor:
+    """Write a matrix and return one of a size that another operand has."""
+    x.mul_(2)
+    return rows * 3
+
+
+@doubled_like.register_fake
+def _(x: Tensor, rows: Tensor) -> Tensor:
+    return torch.empty_like(rows)
+
+
+def of_a_size_that_is_given(x: Tensor, t: Tensor) -> Any:
+    return torch.ops.reinplace_test.doubled_like(x, (x[:, 0] > 4).nonzero())
+
+
 def returned(x: Tensor, t: Tensor) -> Any:
     n = bounded(t)
     x[n:].mul_(2)
@@ -153,7 +169,7 @@ def returned(x: Tensor, t: Tensor) -> Any:
 PROGRAMS: list[Callable[..., Any]] = [
     *(part_stored, from_anywhere, selected, scaled, rows_put, relaid_for_nonzero, relaid_for_masked_select),
     *(relaid_for_unique, unique, empty, transposed, of_an_input, of_a_wrapper, returned),
-    *(of_an_input_that_is_written, one_of_two),
+    *(of_an_input_that_is_written, one_of_two, of_a_size_that_is_given),
 ]
 
 
@@ -220,7 +236,9 @@ def test_compiled_programs_are_right(program: Callable[..., Any]) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize("program", [of_an_input_that_is_written, one_of_two, of_a_wrapper])
+@pytest.mark.parametrize(
+    "program", [of_an_input_that_is_written, one_of_two, of_a_wrapper, of_a_size_that_is_given]
+)
 def test_what_such_an_operator_writes_is_written_in_place(
     program: Callable[..., Any], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -240,6 +258,16 @@ def test_what_is_not_stored_in_time_is_wrong(program: Callable[..., Any]) -> Non
     """The twin: it is returned, and Inductor would store it at once, but for the size that data tell."""
     with Setting(without=("spoiled-by-a-kernel",)).in_force():
         assert not is_right(program)
+
+
+@pytest.mark.parametrize(
+    ("program", "bound"), [(of_an_input_that_is_written, 1), (one_of_two, 1), (of_a_size_that_is_given, 0)]
+)
+def test_a_call_binds_the_sizes_that_it_makes(program: Callable[..., Any], bound: int) -> None:
+    gm, _ = functional(program, *inputs())
+    ReinplacePass().apply(gm.graph)
+    (call,) = (n for n in gm.graph.nodes if str(n.target).startswith("reinplace_test.doubled"))
+    assert len(call.meta.get("unbacked_bindings") or ()) == bound
 
 
 def test_what_asks_for_a_guard_raises_inside() -> None:
