@@ -32,7 +32,7 @@ class AssertReinplaced:
 
     def __init__(self, capture: Capture) -> None:
         self._capture = capture
-        self.is_used = False
+        self.is_used: bool = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Assert that candidates are in place; there are three forms.
@@ -89,7 +89,7 @@ class Clones:
     def __init__(self, graphs: Callable[[], Sequence[CapturedGraph]], where: str) -> None:
         self._graphs = graphs
         self._where = where
-        self.consulted = False
+        self.consulted: bool = False
 
     def __eq__(self, other: object) -> bool:
         __tracebackhide__ = True
