@@ -56,7 +56,7 @@ class AssertReinplaced:
             raise TypeError(
                 f"expected a callable and its arguments, or labels as strings, got {args!r} and {kwargs!r}"
             )
-        graphs, where = self._capture.graphs, origin(self._capture)
+        graphs, where = self._capture.since(0), origin(self._capture)
         _raise_unless(
             verdict.named_in_place(graphs, args, where) if args else verdict.all_in_place(graphs, where)
         )
@@ -67,7 +67,7 @@ class AssertReinplaced:
         start = len(self._capture.graphs)
         fast = call.compiled(fn, fullgraph=True)
         result = eager.beside(self._capture, fn, args, kwargs, lambda: fast(*args, **kwargs))
-        _raise_unless(verdict.all_in_place(self._capture.graphs[start:], origin(self._capture)))
+        _raise_unless(verdict.all_in_place(self._capture.since(start), origin(self._capture)))
         return result
 
 
@@ -149,7 +149,7 @@ class AssertClones(Clones):
     """
 
     def __init__(self, capture: Capture) -> None:
-        super().__init__(lambda: capture.graphs, origin(capture))
+        super().__init__(lambda: capture.since(0), origin(capture))
         self._capture = capture
         self._called: list[Clones] = []
 
@@ -166,6 +166,6 @@ class AssertClones(Clones):
         start = len(self._capture.graphs)
         fast = call.compiled(fn)
         eager.beside(self._capture, fn, args, kwargs, lambda: fast(*args, **kwargs))
-        graphs = self._capture.graphs[start:]
+        graphs = self._capture.since(start)
         self._called.append(Clones(lambda: graphs, self._where))
         return self._called[-1]

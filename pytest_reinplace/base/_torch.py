@@ -254,6 +254,13 @@ def has_fake(values: Any) -> bool:
     return any(isinstance(value, fake) or getattr(value, "is_meta", False) for value in values)
 
 
+def nbytes_of(values: Any) -> int:
+    """Return the bytes of the tensors among values."""
+    import torch
+
+    return sum(value.nbytes for value in values if isinstance(value, torch.Tensor))
+
+
 def regenerated_outputs() -> frozenset[int]:
     """Return which outputs of the forward graph that is being compiled AOTAutograd makes anew for the caller.
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..passes import Blocker, Outcome
@@ -37,6 +38,27 @@ def clone_lines(outcome: Outcome) -> list[str]:
     if outcome.hint:
         more.append(f"hint: {outcome.hint}")
     return [*lines, "  " + "; ".join(more)] if more else lines
+
+
+def suspicion(graph: str, labels: Sequence[str], verified: Mapping[str, Any] | None) -> str:
+    """Return what is to be said of a graph in which the pass wrote what our analysis forbids.
+
+    Args:
+        graph: its id.
+        labels: what was written; nothing is said where there are none.
+        verified: what comparing the graph's first call gave, if it was compared.
+    """
+    if not labels:
+        return ""
+    found = verified or {"status": "", "text": ""}
+    ends = {
+        "same": "; its first call computed the same",
+        "different": f"; on its first call {found['text']}",
+        "not-checked": f"; not compared: {found['text']}",
+    }
+    verb = "is" if found["status"] == "different" else "may be"
+    text = f"{graph} {verb} miscompiled: {', '.join(labels)} in place although our analysis forbids it"
+    return text + ends.get(found["status"], "")
 
 
 def _blockers(blockers: tuple[Blocker, ...]) -> str:

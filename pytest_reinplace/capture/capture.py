@@ -85,7 +85,9 @@ class Capture:
         self._active = self._triton = False
         self._frames = threading.local()
         self._post_grad: dict[int, PostGrad] = {}
-        self._verifier = Verifier(self.pass_under_test) if verified else None
+        # What our own pass writes, our analysis allows: nothing of it is ever suspicious.
+        watches = verified or not self.pass_under_test.is_exact
+        self._verifier = Verifier(self.pass_under_test, checks_all=verified) if watches else None
         self._checks: list[tuple[CapturedGraph, Watched]] = []
 
     @property
@@ -93,18 +95,22 @@ class Capture:
         """The graphs so far with what checking them has given, and those that only the check has seen."""
         from ..passes import Report
 
-        checks = {id(graph): watched for graph, watched in self._checks}
-        found = [
-            dataclasses.replace(graph, verified=checks[id(graph)].verified) if id(graph) in checks else graph
-            for graph in self.graphs
-        ]
+        found, checked = self.since(0), [watched for _, watched in self._checks]
         for watched in self._verifier.watched if self._verifier else ():
-            if all(watched is not other for other in checks.values()):
+            if all(watched is not other for other in checked):
                 name, given = watched.graph_id, watched.verified
                 problem = "its post-grad passes were not seen"
                 empty = CapturedGraph(name, Report(), problem=problem, verified=given)
                 found.append(dataclasses.replace(empty, pass_name=self.pass_name, backend=self.backend))
         return found
+
+    def since(self, start: int) -> list[CapturedGraph]:
+        """Return the graphs from number ``start`` on, with what checking them has given so far."""
+        checks = {id(graph): watched for graph, watched in self._checks}
+        return [
+            dataclasses.replace(graph, verified=checks[id(graph)].verified) if id(graph) in checks else graph
+            for graph in self.graphs[start:]
+        ]
 
     @property
     def pass_name(self) -> str:
@@ -153,7 +159,7 @@ class Capture:
         self._let_triton_work()
         self._stack.enter_context(_torch.compiling_with(self._redirect))
         self._stack.enter_context(_torch.watching_post_grad(self._stage))
-        if self._verifier is not None:
+        if self._verifier is not None and self._verifier.checks_all:
             # Code that imported compile_fx by its name before is not redirected; all of it comes by here.
             self._stack.enter_context(_torch.compiling_inner_with(self._unredirected))
             self._stack.enter_context(_torch.without_autograd_cache())
@@ -251,6 +257,8 @@ class Capture:
 
             del self._post_grad[id(gm)]
             found = post_grad.captured(frame.graph_id(gm))
+            if found.suspicious and frame.watched is not None:
+                frame.watched.is_wanted = True
             graph = dataclasses.replace(found, pass_name=self.pass_name, backend=self.backend)
             once_settled(functools.partial(self._keep, graph, frame.watched))
         return result
@@ -258,7 +266,7 @@ class Capture:
     def _keep(self, graph: CapturedGraph, watched: Watched | None) -> None:
         """Add a graph that was compiled; one that is lowered once more is not added before."""
         self.graphs.append(graph)
-        if watched is not None:
+        if watched is not None and watched.is_wanted:
             self._checks.append((graph, watched))
 
 

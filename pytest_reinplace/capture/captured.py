@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+from ..base import wording
+
 if TYPE_CHECKING:
     from ..passes import Report
     from ..picture.picture import Picture
@@ -25,7 +27,8 @@ class CapturedGraph:
         pass_name: the pass under test.
         backend: ``"inductor"`` or ``"graph"``; empty for a pass that was applied by hand.
         picture: what a page shows of it; ``None`` where no page was asked for.
-        verified: what checking it against the contract gave; ``None`` where that was not asked for.
+        verified: what checking it against the contract gave; ``None`` where that was not asked for, and
+            nothing is suspicious.
         offered: how many candidates and copies into inputs the functional graph held. Not all are in the
             report: a copy into an input that is the only way to write it is no clone.
         least_bytes: what the graph reads and writes at least, in one call.
@@ -47,12 +50,8 @@ class CapturedGraph:
     @property
     def suspicion(self) -> str:
         """What is to be said where the pass wrote what our analysis forbids; empty elsewhere."""
-        if not self.suspicious:
-            return ""
-        labels = ", ".join(self.suspicious)
-        return (
-            f"graph {self.id} may compute something else: {labels} in place although our analysis forbids it"
-        )
+        verified = self.verified.to_dict() if self.verified else None
+        return wording.suspicion(f"graph {self.id}", self.suspicious, verified)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the graph's report as JSON-ready data, without the texts and the picture."""

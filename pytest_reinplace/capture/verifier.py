@@ -1,4 +1,4 @@
-"""Checks every graph that is compiled, on what its first call is given."""
+"""Checks graphs that are compiled, on what their first call is given: all of them, or the suspicious ones."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from .pass_under_test import PassUnderTest
 
 _NEVER_CALLED = "it was never called with real tensors"
+# A graph is checked unasked only where that is cheap: it runs several times, on copies.
+_MOST_UNASKED = 64 << 20
 
 
 class Watched:
@@ -23,12 +25,18 @@ class Watched:
     Args:
         graph_id: how it is called.
         gm: the functional graph, in the compiler's hands.
-        replay: the passes, to be run once more.
+        replay: the passes, to be run once more for a small program that shows a difference; ``None`` where
+            nobody asked for one. Then the graph is checked only if it is found suspicious.
         regenerated: the outputs that the caller makes anew.
+
+    ``is_wanted`` says whether it is checked.
     """
 
-    def __init__(self, graph_id: str, gm: GraphModule, replay: Replay, regenerated: frozenset[int]) -> None:
+    def __init__(
+        self, graph_id: str, gm: GraphModule, replay: Replay | None, regenerated: frozenset[int]
+    ) -> None:
         self.graph_id = graph_id
+        self.is_wanted: bool = replay is not None
         self._replay, self._regenerated = replay, regenerated
         self._before: GraphModule | None = None
         self._after: GraphModule | None = None
@@ -46,16 +54,20 @@ class Watched:
 
     def note(self, gm: GraphModule) -> None:
         """Note the graph that all post-grad passes have left."""
-        if self._after is None:
+        if self._after is None and self.is_wanted:
             self._guarded("copying the graph", lambda: self._set_after(gm))
 
     def misordered(self, what: str) -> None:
         """Note that what Inductor scheduled is not the graph, whatever the graph computes."""
+        if not self.is_wanted:
+            return
         text, why = f"Inductor's schedule is wrong: {what}", "the graph itself is right"
         self._verified = Verified(self.graph_id, "different", text, no_program=why)
 
     def wrapped(self, compiled: Any) -> Any:
-        """Return a compiled graph whose first call is checked."""
+        """Return a compiled graph whose first call is checked, if it is to be."""
+        if not self.is_wanted:
+            return compiled
         call = getattr(compiled, "current_callable", None)
         if call is not None:
             compiled.current_callable = self._checking(call)
@@ -92,11 +104,17 @@ class Watched:
         from ..passes.verify import check
         from .reproduction import reproduced
 
+        if self._replay is None and _torch.nbytes_of(inputs) > _MOST_UNASKED:
+            self._verified = self._unchecked("its inputs are large; --reinplace-verify compares them")
+            return
         found = check(self._before, self._after, inputs, regenerated=self._regenerated)
-        if found.is_different:
+        if found.is_different and self._replay is not None:
             self._verified = reproduced(self.graph_id, self._before, inputs, found, self._replay)
         else:
-            self._verified = Verified(self.graph_id, found.status, found.text)
+            program = "" if self._replay else "--reinplace-verify looks for one"
+            self._verified = Verified(
+                self.graph_id, found.status, found.text, found.node, found.source, no_program=program
+            )
         self._before = self._after = None
 
     def _guarded(self, what: str, work: Callable[[], None]) -> None:
@@ -116,10 +134,13 @@ class Verifier:
 
     Args:
         under_test: the pass under test.
+        checks_all: whether every graph is checked, with a small program for each difference; otherwise only
+            those that turn out to be suspicious are.
     """
 
-    def __init__(self, under_test: PassUnderTest) -> None:
+    def __init__(self, under_test: PassUnderTest, *, checks_all: bool) -> None:
         self._under_test = under_test
+        self.checks_all = checks_all
         self.watched: list[Watched] = []
 
     def compiled(
@@ -133,9 +154,10 @@ class Verifier:
             patches: the configuration that it is compiled with.
             kwargs: what Inductor's ``compile_fx_inner`` is told beside it.
         """
-        replay = Replay(self._under_test, patches, bool(kwargs.get("is_inference")))
-        is_backward = bool(kwargs.get("is_backward"))
+        is_inference, is_backward = (bool(kwargs.get(name)) for name in ("is_inference", "is_backward"))
+        replay = Replay(self._under_test, patches, is_inference) if self.checks_all else None
         regenerated = frozenset() if is_backward else _torch.regenerated_outputs()
         watched = Watched(graph_id, gm, replay, regenerated)
-        self.watched.append(watched)
+        if self.checks_all:
+            self.watched.append(watched)
         return watched

@@ -91,7 +91,7 @@ def lines(graph: CapturedGraph) -> Iterator[str]:
     if graph.problem:
         yield f"  could not be judged: {graph.problem}"
     if graph.suspicious:
-        yield f"  may compute something else: {', '.join(graph.suspicious)}"
+        yield f"  {graph.suspicion}"
     for outcome in report.outcomes:
         if outcome.reinplaced:
             yield f"  {outcome}"

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from ..base.wording import plural
+from ..base.wording import plural, suspicion
 
 _MOST_BLOCKERS = 3
 
@@ -82,6 +82,6 @@ def remarks_of(report: Mapping[str, Any]) -> list[tuple[str, str]]:
             if graph["problem"]:
                 found.append((test, f"{graph['graph']} could not be judged: {graph['problem']}"))
             if graph["suspicious"]:
-                labels = ", ".join(graph["suspicious"])
-                found.append((test, f"{graph['graph']} may compute something else: {labels}"))
+                text = suspicion(graph["graph"], graph["suspicious"], graph.get("verified"))
+                found.append((test, text))
     return found

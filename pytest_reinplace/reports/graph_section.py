@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..base.visible import brief, visible
-from ..base.wording import bytes_of
+from ..base.wording import bytes_of, suspicion
 from ..picture.listing import Line, abridged
 from ..record.counts import counts_of
 from .chart import chart
@@ -93,7 +93,8 @@ class GraphSection:
         if self.data["problem"]:
             found.append(f"Could not be judged: {brief(self.data['problem'])}")
         if self.data["suspicious"]:
-            found.append(f"May compute something else: {visible(', '.join(self.data['suspicious']))}")
+            text = suspicion("It", self.data["suspicious"], self.data.get("verified"))
+            found.append(visible(text))
         picture = self.data["picture"]
         if picture is None:
             found.append("This graph was not drawn.")

@@ -182,7 +182,7 @@ def check_limits(item: pytest.Item) -> None:
     if marked.tolerance is not None and not capture.compared:
         found.append(verdict.uncompared(where))
     if marked.limits_clones:
-        found.append(verdict.within(capture.graphs, marked.max_clones, marked.max_clone_bytes, where))
+        found.append(verdict.within(capture.since(0), marked.max_clones, marked.max_clone_bytes, where))
     if marked.max_peak_bytes is not None:
         found.append(verdict.peaks_within(capture.peaks, marked.max_peak_bytes, where))
     if not all(one.passed for one in found):

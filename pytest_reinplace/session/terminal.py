@@ -46,7 +46,7 @@ def _remarks(record: Record) -> list[str]:
         if graph.get("problem"):
             remarks.append(f"{graph['graph']} could not be judged: {graph['problem']}")
         if graph.get("suspicious"):
-            remarks.append(f"{graph['graph']} may compute something else: {', '.join(graph['suspicious'])}")
+            remarks.append(wording.suspicion(graph["graph"], graph["suspicious"], graph.get("verified")))
     return remarks
 
 

@@ -20,3 +20,18 @@ def compiling(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pyt
     pytester.makepyfile(programs=PROGRAMS)
     pytester.makeini("[pytest]\nreinplace_backend = graph\n")
     return pytester
+
+
+@pytest.fixture
+def forced(compiling: pytest.Pytester) -> pytest.Pytester:
+    """Return the same project with a pass that writes every ``index_put`` in place, right or wrong."""
+    compiling.makepyfile(
+        forcing="""
+        import torch
+        def forced(graph: torch.fx.Graph) -> None:
+            for node in graph.find_nodes(op="call_function", target=torch.ops.aten.index_put.default):
+                node.target = torch.ops.aten.index_put_.default
+        """
+    )
+    compiling.makeini("[pytest]\nreinplace_backend = graph\nreinplace_pass = forcing:forced\n")
+    return compiling

@@ -295,7 +295,7 @@ def test_a_compiler_whose_calls_are_not_seen(monkeypatch: pytest.MonkeyPatch) ->
     from pytest_reinplace.capture.pass_under_test import find
     from pytest_reinplace.capture.verifier import Verifier
 
-    verifier = Verifier(find("inductor"))
+    verifier = Verifier(find("inductor"), checks_all=True)
     gm = torch.fx.symbolic_trace(lambda x: x * 2)
     watched = verifier.compiled("[fw]", gm, {}, {})
     assert watched.verified.text == "its post-grad passes did not run in this process"
