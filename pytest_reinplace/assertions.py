@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from .call import call
+from .call import call, failure
 from .session import eager, verdict
 from .session.item_capture import origin
 
@@ -66,7 +66,10 @@ class AssertReinplaced:
         __tracebackhide__ = True
         start = len(self._capture.graphs)
         fast = call.compiled(fn, fullgraph=True)
-        result = eager.beside(self._capture, fn, args, kwargs, lambda: fast(*args, **kwargs))
+        try:
+            result = eager.beside(self._capture, fn, args, kwargs, lambda: fast(*args, **kwargs))
+        except Exception as error:  # noqa: BLE001  (told, whatever it is; ``from None`` hides torch's frames)
+            raise failure.told(error) from None
         _raise_unless(verdict.all_in_place(self._capture.since(start), origin(self._capture)))
         return result
 

@@ -73,16 +73,10 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     return collect_file(file_path, parent)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse wrong markers before the first test runs."""
-    for item in items:
-        if item.get_closest_marker(marker.NAME) is not None:
-            marker.read(item)
-
-
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Start capturing before the test's fixtures are set up."""
-    if settings_of(item.config).disable and marker.read(item).has_limits:
+    """Read the test's markers, and start capturing before its fixtures are set up."""
+    marked = marker.read(item)
+    if settings_of(item.config).disable and marked.has_limits:
         pytest.skip(item_capture.DISABLED)
     if item_capture.is_wanted(item):
         if item_capture.is_asked(item):

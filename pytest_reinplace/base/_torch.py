@@ -322,26 +322,6 @@ def virtualized() -> Any:
     return private("torch._inductor.virtualized", "V")
 
 
-def is_compiled(fn: Any) -> bool:
-    """Return whether a callable already is the result of ``torch.compile``."""
-    return hasattr(fn, "_torchdynamo_orig_callable") or hasattr(fn, "_orig_mod")
-
-
-def eager_of(fn: Any) -> Any:
-    """Return what a callable was before ``torch.compile``, itself where it is not compiled."""
-    return getattr(fn, "_torchdynamo_orig_callable", None) or getattr(fn, "_orig_mod", None) or fn
-
-
-@contextlib.contextmanager
-def eagerly() -> Iterator[None]:
-    """Run what is inside without compiling anything, and put the random generators back afterwards."""
-    import torch
-
-    devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
-    with torch.random.fork_rng(devices), torch.compiler.set_stance("force_eager"):
-        yield
-
-
 def size_hint(size: Any) -> int:
     """Return a size as a number: of a symbolic one the value it had when it was traced, else 0."""
     if isinstance(size, int):
@@ -369,16 +349,3 @@ def counting_moved_bytes() -> Iterator[Callable[[], int]]:
 
     with replaced(compile_fx, "inductor_metrics_log", Listening("inductor_metrics")):
         yield lambda: int(metrics.num_bytes_accessed - before)
-
-
-def allocations(profile: Any) -> Iterator[int]:
-    """Yield the bytes of each CPU allocation (positive) and release (negative), in time order."""
-    allocation = private("torch._C._profiler", "_EventType").Allocation
-    pending = list(profile.profiler.kineto_results.experimental_event_tree())
-    events = []
-    while pending:
-        event = pending.pop()
-        pending.extend(event.children)
-        if event.tag == allocation and event.extra_fields.device.type == "cpu":
-            events.append((event.start_time_ns, event.extra_fields.alloc_size))
-    yield from (size for _, size in sorted(events, key=lambda pair: pair[0]))

@@ -8,8 +8,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..base import _torch
-from . import peak
+from . import _torch, peak
 from .state import State
 from .twin import leaves
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from ..base import _torch
+from . import _torch
 
 
 def measured(call: Callable[[], Any], device: str = "cpu") -> tuple[Any, int]:

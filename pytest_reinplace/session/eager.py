@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..base import _torch
+from ..call import _torch
 from ..call.program import Program
 from ..call.twin import TwinError, differences, leaves, twin
 from . import verdict

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ..base import choices
+from ..base.amount import in_bytes
 
 if TYPE_CHECKING:
     from ..base.tolerance import Tolerance
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 
 NAME = "reinplace"
 _TEXTS = {"device": choices.device_name, "backend": choices.backend_name, "pass_": choices.pass_name}
-_COUNTS = ("max_clones", "max_clone_bytes", "max_peak_bytes")
-_VALID = (*_TEXTS, *_COUNTS, "tolerance")
+_BYTES = ("max_clone_bytes", "max_peak_bytes")
+_VALID = (*_TEXTS, "max_clones", *_BYTES, "tolerance")
 
 LINE = (
     "reinplace(*, device=None, backend=None, pass_=None, max_clones=None, max_clone_bytes=None, "
@@ -30,7 +31,7 @@ def read(item: pytest.Item) -> Marked:
     """Return what the markers of a test say; the closest marker wins, name by name.
 
     Raises:
-        pytest.UsageError: an unknown or a positional argument, or a wrong value.
+        pytest.fail.Exception: an unknown or a positional argument, or a wrong value.
     """
     given: dict[str, Any] = {}
     for mark in item.iter_markers(NAME):
@@ -49,11 +50,13 @@ def read(item: pytest.Item) -> Marked:
 def _checked(item: pytest.Item, name: str, value: Any) -> Any:
     if name == "tolerance":
         return _tolerance(item, value)
-    if name in _COUNTS:
+    if name == "max_clones":
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             raise _wrong(item, f"expected {name} to be an int of at least 0, got {value!r}")
         return value
     try:
+        if name in _BYTES:
+            return in_bytes(value)
         _TEXTS[name](value if isinstance(value, str) else repr(value))
     except ValueError as error:
         raise _wrong(item, f"{name}: {error}") from None
@@ -79,5 +82,6 @@ def _is_distance(value: Any) -> bool:
     return is_number and 0 <= value < float("inf")
 
 
-def _wrong(item: pytest.Item, text: str) -> pytest.UsageError:
-    return pytest.UsageError(f"{item.nodeid}: marker {NAME}: {text}")
+def _wrong(item: pytest.Item, text: str) -> BaseException:
+    """Return the failure of this one test: the others have nothing to do with its marker."""
+    return pytest.fail.Exception(f"{item.nodeid}: marker {NAME}: {text}", pytrace=False)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ..base import wording
+from ..call import _torch
 
 if TYPE_CHECKING:
     from ..base.tolerance import Tolerance
@@ -52,9 +53,13 @@ class Verdict:
 def unexercised(graphs: Sequence[CapturedGraph]) -> str:
     """Return why graphs tell nothing about a pass; empty when they do."""
     if not graphs:
+        if others := _torch.other_backends():
+            seen = ", ".join(f"backend={name!r}" for name in others)
+            text = "no graph reached Inductor, so the pass was not exercised: torch.compile was called with"
+            return f"{text} {seen}"
         return (
-            "no graph was compiled, so the pass was not exercised: torch.compile must run, through Inductor, "
-            "while it is captured"
+            "no graph was compiled, so the pass was not exercised: call what torch.compile(fn) returns, with "
+            "backend='inductor', inside the test"
         )
     for graph in graphs:
         if graph.problem:

@@ -111,18 +111,6 @@ assert_reinplaced(fast, *inputs(call_op))
     run(compiling, body).assert_outcomes(passed=1)
 
 
-def test_a_graph_break_is_an_error(compiling: pytest.Pytester) -> None:
-    body = """
-def broken(x):
-    torch._dynamo.graph_break()
-    return x + 1
-assert_reinplaced(broken, torch.ones(2))
-"""
-    result = run(compiling, body)
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["E *Unsupported: *"])
-
-
 def test_a_module_is_a_callable(compiling: pytest.Pytester) -> None:
     body = """
 class Cache(torch.nn.Module):
@@ -158,4 +146,54 @@ def test_a_write_that_our_analysis_forbids_fails(forced: pytest.Pytester, argume
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
         ["E *graph * is miscompiled: aten::index_put.self in place although our *; on its first call *"]
+    )
+
+
+BROKEN = """
+import torch
+
+@torch.library.custom_op("plugintest::refuse", mutates_args={"y"})
+def refuse(y: torch.Tensor) -> None:
+    raise ValueError("not today")
+
+def prints(x):
+    print("hi")
+    return x + 1
+
+def refused(x):
+    y = x + 1
+    refuse(y)
+    return y
+"""
+
+
+def test_a_graph_break_is_told_by_its_line(compiling: pytest.Pytester) -> None:
+    compiling.makepyfile(broken=BROKEN)
+    result = run(compiling, "import broken\nassert_reinplaced(broken.prints, torch.ones(2))")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            'E *AssertionError: broken.py:8: `print("hi")` breaks the graph: *',
+            "E   * Explanation: *",
+            "E   * assert_reinplaced(fn, ...) compiles with fullgraph=True; to allow graph breaks, call *",
+        ]
+    )
+    assert not [line for line in result.outlines if "/torch/" in line]
+    run(
+        compiling, "import broken\nassert_reinplaced(torch.compile(broken.prints), torch.ones(2))"
+    ).stdout.fnmatch_lines(["E *no candidate in *"])
+
+
+def test_an_error_of_the_program_keeps_its_own_frames(compiling: pytest.Pytester) -> None:
+    compiling.makepyfile(broken=BROKEN)
+    result = run(compiling, "import broken\nassert_reinplaced(broken.refused, torch.ones(2))")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["broken.py:5: ValueError"])
+    assert not [line for line in result.outlines if "/torch/" in line and "Error" in line]
+
+
+def test_another_backend_is_named(compiling: pytest.Pytester) -> None:
+    result = run(compiling, "torch.compile(update, backend='eager')(*inputs(update))\nassert_reinplaced()")
+    result.stdout.fnmatch_lines(
+        ["E *no graph reached Inductor, so *: torch.compile was called with backend='eager' (pass *"]
     )

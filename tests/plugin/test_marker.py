@@ -42,7 +42,10 @@ def test_a_peak_that_nothing_measured_fails(compiling: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["nothing was measured: max_peak_bytes limits the calls of reinplace.run*"])
 
 
-@pytest.mark.parametrize("marker", ["max_clones=1", "max_clone_bytes=32", "max_clones=1, max_clone_bytes=40"])
+@pytest.mark.parametrize(
+    "marker",
+    ["max_clones=1", "max_clone_bytes=32", "max_clone_bytes='1KiB'", "max_clones=1, max_clone_bytes=40"],
+)
 def test_within_the_limits_a_test_passes(compiling: pytest.Pytester, marker: str) -> None:
     run(compiling, marker, KEEP).assert_outcomes(passed=1)
 
@@ -109,8 +112,10 @@ def test_a_pass_that_cannot_be_imported_is_an_error_of_the_test(compiling: pytes
         ("'exact'", "takes keyword arguments only, got ('exact',)"),
         ("max_clones=-1", "expected max_clones to be an int of at least 0, got -1"),
         ("max_clones=True", "expected max_clones to be an int of at least 0, got True"),
-        ("max_clone_bytes='1MiB'", "expected max_clone_bytes to be an int of at least 0, got '1MiB'"),
-        ("max_peak_bytes=1.5", "expected max_peak_bytes to be an int of at least 0, got 1.5"),
+        ("max_clone_bytes='1MB'", "max_clone_bytes: expected bytes, as 4096 or '4KiB' (units: *), got '1MB'"),
+        ("max_clone_bytes=-1", "max_clone_bytes: expected bytes, as 4096 or '4KiB' (units: *), got -1"),
+        ("max_peak_bytes=1.5", "max_peak_bytes: expected bytes, as 4096 or '4KiB' (units: *), got 1.5"),
+        ("max_peak_bytes=True", "max_peak_bytes: expected bytes, as 4096 or '4KiB' (units: *), got True"),
         ("tolerance=-1", "expected tolerance to be a finite number of at least 0, or a mapping *, got -1"),
         ("tolerance=True", "expected tolerance to be a finite number of at least 0, or a *, got True"),
         ("tolerance='1e-5'", "expected tolerance to be a finite number of at least 0, or a *, got '1e-5'"),
@@ -129,12 +134,12 @@ def test_a_pass_that_cannot_be_imported_is_an_error_of_the_test(compiling: pytes
         ),
     ],
 )
-def test_a_wrong_marker_stops_before_the_first_test(
+def test_a_wrong_marker_fails_its_test_and_no_other(
     compiling: pytest.Pytester, marker: str, message: str
 ) -> None:
-    result = run(compiling, marker, "def test_it(): raise SystemExit('ran')")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: test_it.py::test_it: marker reinplace: {message}"])
+    result = run(compiling, marker, "def test_it(): raise SystemExit('ran')\n\ndef test_other(): pass")
+    result.assert_outcomes(errors=1, passed=1)
+    result.stdout.fnmatch_lines([f"test_it.py::test_it: marker reinplace: {message}"])
 
 
 def test_it_is_listed(compiling: pytest.Pytester) -> None:

@@ -1,0 +1,47 @@
+"""What a compiled call raises, told briefly: the program's own line first, without the frames of torch."""
+
+from __future__ import annotations
+
+import os
+import types
+
+from . import _torch
+
+_KEPT = ("Explanation:", "Developer debug context:")
+
+
+def told(error: Exception) -> Exception:
+    """Return what is to be raised in the place of an error of ``torch.compile(fn, fullgraph=True)(...)``.
+
+    A graph break becomes an ``AssertionError`` that begins with the line which breaks the graph. Any other
+    error stays what it is; its traceback keeps only the frames of the program, its kernels among them.
+    """
+    lines = _torch.breaks_at(error)
+    if lines is None:
+        return error.with_traceback(_outside_torch(error.__traceback__))
+    return AssertionError("\n".join(_broken(str(error), *lines)))
+
+
+def _broken(message: str, path: str, line: int, code: str) -> list[str]:
+    first, *rest = message.strip().splitlines() or ["unknown reason"]
+    kept = [text.strip() for text in rest if text.strip().startswith(_KEPT)]
+    place = os.path.relpath(path) if path.startswith(os.getcwd() + os.sep) else path
+    return [
+        f"{place}:{line}: `{code.strip()}` breaks the graph: {first}",
+        *(f"  {text}" for text in kept),
+        "  assert_reinplaced(fn, ...) compiles with fullgraph=True; to allow graph breaks, call "
+        "assert_reinplaced(torch.compile(fn), ...)",
+    ]
+
+
+def _outside_torch(traceback: types.TracebackType | None) -> types.TracebackType | None:
+    """Return a traceback without the frames of torch, of code that it generated, and ours."""
+    kept, inside = [], ("<", _torch.folder(), os.path.dirname(os.path.dirname(__file__)) + os.sep)
+    while traceback is not None:
+        if not traceback.tb_frame.f_code.co_filename.startswith(inside):
+            kept.append(traceback)
+        traceback = traceback.tb_next
+    outer: types.TracebackType | None = None
+    for one in reversed(kept):
+        outer = types.TracebackType(outer, one.tb_frame, one.tb_lasti, one.tb_lineno)
+    return outer
