@@ -1,4 +1,4 @@
-"""Corpus entries as pytest items: one for each ``*.reinplace.yaml`` file."""
+"""Corpus entries as pytest items: one for each pass that judges a ``*.reinplace.yaml`` file."""
 
 from __future__ import annotations
 
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from ..entry.verdict import EntryVerdict
 
 
+DEFAULT_PASS = "exact"
+"""Judges an entry that lists clones for no pass: it tells what the program can cost at best."""
+
+
 class EntryFailure(Exception):
     """An entry is not as expected; carries the verdict."""
 
@@ -40,11 +44,26 @@ class EntryFile(pytest.File):
     """A file that holds one entry."""
 
     def collect(self) -> Iterator[EntryItem]:
-        """Yield the entry as an item; a wrong entry is a collection error naming file and line."""
+        """Yield the entry, once for each pass; a wrong entry is a collection error naming file and line."""
         entry = load(self.path)
         measures = settings_of(self.config).measures and self.config.pluginmanager.hasplugin("benchmark")
         called = _benchmarked if measures else _plain
-        yield EntryItem.from_parent(self, name=entry.name, entry=entry, callobj=called)
+        passes = self._passes(entry)
+        for pass_name in passes:
+            name = entry.name if len(passes) == 1 else f"{entry.name}[{pass_name}]"
+            yield EntryItem.from_parent(self, name=name, entry=entry, pass_name=pass_name, callobj=called)
+
+    def _passes(self, entry: Entry) -> tuple[str, ...]:
+        """Return the pass of the options; without one, those that the entry lists clones for.
+
+        What is measured is measured with one pass: the others are its sides.
+        """
+        settings = settings_of(self.config)
+        if settings.pass_name is not None:
+            return (settings.pass_name,)
+        preset = entry.presets.get(settings.device or "cpu")
+        named = () if preset is None or settings.measures else tuple(preset.clones)
+        return named or (DEFAULT_PASS,)
 
     def repr_failure(self, excinfo: ExceptionInfo[BaseException], style: Any = None) -> str | TerminalRepr:
         """Show a wrong entry as its message alone."""
@@ -67,9 +86,10 @@ class EntryItem(pytest.Function):
     Where entries are measured, it must cost no more than is recorded, too.
     """
 
-    def __init__(self, *, entry: Entry, **kwargs: Any) -> None:
+    def __init__(self, *, entry: Entry, pass_name: str = DEFAULT_PASS, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.entry = entry
+        self.pass_name = pass_name
         self.stash[OWN] = True
         if "benchmark" in self.fixturenames:
             from ..measure.benchmark import replaying
@@ -95,7 +115,7 @@ class EntryItem(pytest.Function):
     def runtest(self) -> None:
         """Run the entry; it is skipped where a package, its preset or the device is missing."""
         preset = self.entry.presets[self._device()]
-        pass_name = self._option("pass", "exact")
+        pass_name = self.pass_name
         if pass_name in preset.unrunnable:
             pytest.skip(f"not run with pass {pass_name}: {preset.unrunnable[pass_name]}")
         if settings_of(self.config).measures:

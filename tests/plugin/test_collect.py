@@ -138,7 +138,7 @@ def test_wrong_values_come_first(project: pytest.Pytester) -> None:
 
 def test_a_pass_without_expectation_is_only_checked_for_values(project: pytest.Pytester) -> None:
     write(project, "builder: builders:update\nclones: {inductor: ['wrong::label']}\n")
-    project.runpytest().assert_outcomes(passed=1)
+    project.runpytest("--reinplace-pass=exact").assert_outcomes(passed=1)
 
 
 def test_the_pass_option_selects_the_expectation(project: pytest.Pytester) -> None:
@@ -152,6 +152,29 @@ def test_a_program_without_candidates_fails(project: pytest.Pytester) -> None:
     result = project.runpytest()
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["  no compiled graph holds a candidate, so the pass was not exercised"])
+
+
+def test_each_pass_that_clones_are_listed_for_judges_the_entry(project: pytest.Pytester) -> None:
+    """A clone that one of them leaves turns the entry red, whatever the other does."""
+    write(project, "builder: builders:keep\nclones: {exact: ['aten::index_put.self'], inductor: []}\n")
+    result = project.runpytest("-v")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "model.reinplace.yaml::model[[]exact[]] PASSED*",
+            "model.reinplace.yaml::model[[]inductor[]] FAILED*",
+            "  unexpected clone: aten::index_put.self",
+        ]
+    )
+    project.runpytest("-k", "exact").assert_outcomes(passed=1, deselected=1)
+    project.runpytest("--reinplace-pass=exact").assert_outcomes(passed=1)
+    project.runpytest("-o", "reinplace_pass=inductor").assert_outcomes(failed=1)
+
+
+def test_an_entry_that_lists_nothing_is_judged_by_our_pass(project: pytest.Pytester) -> None:
+    write(project, "builder: builders:update\nclones: {}\n")
+    result = project.runpytest("-v")
+    result.stdout.fnmatch_lines(["model.reinplace.yaml::model PASSED*"])
 
 
 def test_a_copy_into_an_input_is_enough_to_exercise_a_pass(project: pytest.Pytester) -> None:
