@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from ..base.markdown_cell import in_code, table_row, unmarked
 from ..base.visible import brief, visible
 from ..base.wording import plural
-from . import comparison as figures
+from . import figure
 from .comparison import Comparison, Row
 
 _NAMES = 20
@@ -21,7 +21,7 @@ def text(comparison: Comparison) -> Iterator[str]:
     changed = _changed(comparison)
     yield f"{visible(comparison.old_name)} → {visible(comparison.new_name)}"
     if changed:
-        cells = [["test", *map(figures.wording_of, comparison.metrics)]]
+        cells = [["test", *map(figure.wording_of, comparison.metrics)]]
         cells += [[visible(row.nodeid), *_cells(row, comparison.metrics)] for row in changed]
         cells.append(_totals(comparison))
         yield from _aligned(cells)
@@ -52,7 +52,7 @@ def markdown(comparison: Comparison, most: int = MOST_CHARACTERS) -> str:
     parts += [f"### {title}\n\n{_bullets(names, most // 10)}\n" for title, names in _lists(comparison)]
     changed = _changed(comparison)
     if changed:
-        heads = ["test", *map(figures.wording_of, comparison.metrics)]
+        heads = ["test", *map(figure.wording_of, comparison.metrics)]
         rows = [table_row([in_code(row.nodeid), *_cells(row, comparison.metrics)]) for row in changed]
         head = [table_row(heads), "|" + " --- |" * len(heads), table_row(_totals(comparison))]
         left = most - sum(map(len, parts)) - sum(map(len, head)) - 2000
@@ -75,12 +75,12 @@ def _changed(comparison: Comparison) -> list[Row]:
 
 
 def _cells(row: Row, metrics: Iterable[str]) -> list[str]:
-    return [figures.change(metric, row.old.get(metric), row.new.get(metric)) for metric in metrics]
+    return [figure.change(metric, row.old.get(metric), row.new.get(metric)) for metric in metrics]
 
 
 def _totals(comparison: Comparison) -> list[str]:
     head = f"total of {plural(len(comparison.rows), 'test')}"
-    return [head, *(figures.change(metric, *comparison.total(metric)) for metric in comparison.metrics)]
+    return [head, *(figure.change(metric, *comparison.total(metric)) for metric in comparison.metrics)]
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:

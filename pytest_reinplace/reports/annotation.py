@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..base.visible import visible
-from ..base.wording import bytes_of, plural
-from .clone import Clone, clones_of, location
+from ..base.wording import bytes_of, location, plural
+from .clone import Clone, clones_of
 
 # GitHub shows ten warnings of a step and drops the rest.
 MOST = 10

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from pytest_reinplace.compare.comparison import Comparison, change, compare
+from pytest_reinplace.compare.comparison import Comparison, compare
+from pytest_reinplace.compare.figure import change
 from pytest_reinplace.compare.limit import exact, limit
 from pytest_reinplace.measure.gate import Ruling
 from pytest_reinplace.measure.result import Result
