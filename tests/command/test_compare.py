@@ -12,6 +12,8 @@ from pytest_reinplace.compare.limit import limit
 
 from .reports import clone, in_place, main, stored, test, write
 
+READ = "the old value is still read after this write"
+
 
 @pytest.fixture
 def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -35,11 +37,15 @@ def test_the_table_shows_old_and_new(pair: list[str], capsys: pytest.CaptureFixt
         "t.py::b           1 → 0   32 B → 0 B",
         "total of 3 tests  3       96 B → 4.1 KiB",
         "3 tests in both reports, 1 unchanged",
+        "1 new clone:",
+        "  t.py::a: aten::index_put.self at m.py:3: 4.0 KiB (4096 B), " + READ,
+        "1 clone gone:",
+        "  t.py::b: aten::index_put.self at m.py:3: 32 B, " + READ,
         "1 new test, not compared:",
         "  t.py::new",
         "1 removed test, not compared:",
         "  t.py::gone",
-        "1 test better than the old report, which is stale: write it anew:",
+        "1 test improved; update the baseline:",
         "  t.py::b",
     ]
 
@@ -112,7 +118,9 @@ def test_markdown_has_the_same(pair: list[str], capsys: pytest.CaptureFixture[st
         "| <code>t.py::a</code> | 1 → 2 | 32 B → 4.0 KiB |",
         "### 1 new test, not compared",
         "### 1 removed test, not compared",
-        "### 1 test better than the old report, which is stale: write it anew",
+        "### 1 new clone",
+        "### 1 clone gone",
+        "### 1 test improved; update the baseline",
         "3 tests in both reports, 1 unchanged",
     ):
         assert line in out.splitlines()

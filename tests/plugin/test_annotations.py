@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from pytest_reinplace.reports.annotation import MOST, commands
+from pytest_reinplace.reports.annotation import MOST, Workflow, commands
 
 from .documents import graph, hostile, in_place, outcome, report
 
@@ -20,7 +20,7 @@ def test_clones():
 
 
 def made(*outcomes: dict[str, object], folder: str = "/w", workspace: str = "/w") -> list[str]:
-    return commands(report({"t.py::test": [graph(*outcomes)]}), folder, workspace)
+    return commands(report({"t.py::test": [graph(*outcomes)]}), Workflow(folder, workspace))
 
 
 def test_a_workflow_that_asks_for_the_report_gets_them(
@@ -77,7 +77,7 @@ def test_no_clone_none() -> None:
 
 
 def test_hostile_names_make_no_command_and_no_property() -> None:
-    for text in commands(hostile(), "/w", "/w"):
+    for text in commands(hostile(), Workflow("/w", "/w")):
         assert "\n" not in text
         assert "\r" not in text
         assert "\x1b" not in text

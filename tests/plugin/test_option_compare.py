@@ -74,7 +74,7 @@ def test_a_run_that_did_not_change_passes(old: pytest.Pytester) -> None:
             "*= reinplace compared =*",
             "*old.json → this run",
             "2 tests in both reports, 2 unchanged",
-            "within the limits clones:0, clone_bytes:0, peak_bytes:0",
+            "within the limits clones:0, new_clones:0, clone_bytes:0, peak_bytes:0",
         ]
     )
     result.stdout.no_fnmatch_line("*= reinplace =*")
@@ -91,7 +91,7 @@ def test_a_clone_more_fails_the_run_in_a_section_of_its_own(old: pytest.Pytester
             "over the limit:",
             "  test_it.py::test_it[[]a[]]: clones 1 → 2, +1, +100.0 %; allowed is clones:0",
             "  test_it.py::test_it[[]a[]]: clone bytes 100 B → 101 B, +1 B, +1.0 %; allowed is clone_bytes:0",
-            "1 test over the limits clones:0, clone_bytes:0, peak_bytes:0",
+            "1 test over the limits clones:0, new_clones:0, clone_bytes:0, peak_bytes:0",
         ]
     )
 
@@ -105,7 +105,7 @@ def test_given_limits_replace_the_exact_ones(old: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["1 test over the limits clone_bytes:1%, clones:0"])
 
 
-def test_a_better_run_passes_and_says_that_the_report_is_stale(old: pytest.Pytester) -> None:
+def test_a_better_run_passes_and_says_to_update_the_baseline(old: pytest.Pytester) -> None:
     project(old, a=[], b=[])
     result = run(old, "--reinplace-compare=old.json")
     assert result.ret == 0
@@ -115,7 +115,7 @@ def test_a_better_run_passes_and_says_that_the_report_is_stale(old: pytest.Pytes
     project(old, a=[10], b=[])
     result = run(old, "--reinplace-compare=old.json")
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["1 test better than the old report, which is stale: write it anew:", "*a*"])
+    result.stdout.fnmatch_lines(["1 test improved; update the baseline:", "*a*"])
 
 
 def test_the_run_may_write_to_the_report_that_it_is_held_against(old: pytest.Pytester) -> None:
