@@ -135,10 +135,9 @@ def match(old: Iterable[Clone], new: Iterable[Clone]) -> list[Change]:
 
     for key in _SAME:
         take(_pairs(olds.elements(), news.elements(), key), True)
-    nowhere = [clone for clone in olds.elements() if not clone.file]
-    take(_pairs(nowhere, news.elements(), _label), True)
-    nowhere = [clone for clone in news.elements() if not clone.file]
-    take(_pairs(olds.elements(), nowhere, _label), True)
+    for key in _ANYWHERE:
+        take(_pairs(_nowhere(olds), news.elements(), key), True)
+        take(_pairs(olds.elements(), _nowhere(news), key), True)
     for key in _MOVED:
         take(_pairs(olds.elements(), news.elements(), key), False)
     found += [Change("gone", clone, None) for clone in olds.elements()]
@@ -151,8 +150,8 @@ def _same(before: Clone, now: Clone) -> Kind:
     return "reason" if before.reason and now.reason and before.reason != now.reason else "same"
 
 
-def _label(clone: Clone) -> object:
-    return clone.label
+def _nowhere(clones: collections.Counter[Clone]) -> list[Clone]:
+    return [clone for clone in clones.elements() if not clone.file]
 
 
 _Key = Callable[[Clone], object]
@@ -164,6 +163,8 @@ _SAME: tuple[_Key, ...] = (
     lambda clone: (clone.label, clone.reason, clone.file),
     lambda clone: (clone.label, clone.file),
 )
+# The same, where one of them does not say its file.
+_ANYWHERE: tuple[_Key, ...] = (lambda clone: (clone.label, clone.nbytes), lambda clone: clone.label)
 # What a clone and the one that it replaces have in common.
 _MOVED: tuple[_Key, ...] = (
     lambda clone: (clone.nbytes, clone.label),
