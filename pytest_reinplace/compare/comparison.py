@@ -191,7 +191,7 @@ def _figures(test: StoredTest) -> dict[str, int | float]:
 
 
 def _unjudged(old: StoredTest, new: StoredTest) -> Iterator[str]:
-    """Yield why the new figures are too low to be believed: what was not seen is not cloned."""
+    """Yield why the new figures are too low to be believed: a test that stops compiling is no improvement."""
     if old.record.graphs and not new.record.graphs:
         graphs = wording.plural(len(old.record.graphs), "graph")
         yield f"{graphs} before, none was compiled now"
