@@ -15,7 +15,7 @@ Kind = Literal["same", "reason", "moved", "new", "gone"]
 NEW: Mapping[Kind, str] = {"new": "new clone", "moved": "the clone moved"}
 """What is cloned that was not before, and how the text of such a change begins."""
 # Above this many pairs of lines, in a report made to be slow, clones are paired in their order.
-_MOST_PAIRS = 10_000
+_MOST_PAIRS = 2_500
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -190,7 +190,7 @@ def _grouped(clones: Iterable[Clone], key: _Key) -> dict[object, list[Clone]]:
 
 
 def _by_line(clone: Clone) -> tuple[object, ...]:
-    return clone.line, clone.nbytes, dataclasses.astuple(clone)
+    return clone.line, clone.nbytes, clone.label, clone.reason, clone.source
 
 
 def _lined_up(olds: Sequence[Clone], news: Sequence[Clone]) -> list[tuple[Clone, Clone]]:
@@ -222,5 +222,5 @@ def _lines(clones: Iterable[Clone]) -> dict[int, list[Clone]]:
 
 def _order(change: Change) -> tuple[object, ...]:
     """Sort the largest first."""
-    sides = [dataclasses.astuple(side) if side else () for side in (change.old, change.new)]
+    sides = [_by_line(side) if side else () for side in (change.old, change.new)]
     return -change.shown.nbytes, change.kind, sides

@@ -82,7 +82,8 @@ class Comparison:
     @property
     def metrics(self) -> list[str]:
         """The metrics that any test has."""
-        return [m for m in METRICS if any(m in row.old or m in row.new for row in self.rows)]
+        known = {metric for row in self.rows for metric in (*row.old, *row.new)}
+        return [metric for metric in METRICS if metric in known]
 
     def total(self, metric: str) -> tuple[int | float, int | float]:
         """Return a metric, before and now, added up over the tests that have it in both reports."""

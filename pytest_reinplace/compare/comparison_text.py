@@ -27,11 +27,11 @@ _CLONES = {
 
 def text(comparison: Comparison) -> Iterator[str]:
     """Yield the lines for a terminal: the table, what became of clones, and which limits are exceeded."""
-    changed = _changed(comparison)
+    changed, metrics = _changed(comparison), comparison.metrics
     yield f"{visible(comparison.old_name)} → {visible(comparison.new_name)}"
     if changed:
-        cells = [["test", *map(figure.wording_of, comparison.metrics)]]
-        cells += [[visible(row.nodeid), *_cells(row, comparison.metrics)] for row in changed]
+        cells = [["test", *map(figure.wording_of, metrics)]]
+        cells += [[visible(row.nodeid), *_cells(row, metrics)] for row in changed]
         cells.append(_totals(comparison))
         yield from _aligned(cells)
     yield _unchanged(comparison, len(changed))
@@ -65,10 +65,10 @@ def markdown(comparison: Comparison, most: int = MOST_CHARACTERS) -> str:
         lines = [f"- {in_code(nodeid)}: {unmarked(text, _SENTENCE)}" for nodeid, text in clones]
         parts.append(f"### {title}\n\n{_fitting(lines, most // 12)}\n")
     parts += [f"### {title}\n\n{_bullets(names, most // 15)}\n" for title, names in _lists(comparison)]
-    changed = _changed(comparison)
+    changed, metrics = _changed(comparison), comparison.metrics
     if changed:
-        heads = ["test", *map(figure.wording_of, comparison.metrics)]
-        rows = [table_row([in_code(row.nodeid), *_cells(row, comparison.metrics)]) for row in changed]
+        heads = ["test", *map(figure.wording_of, metrics)]
+        rows = [table_row([in_code(row.nodeid), *_cells(row, metrics)]) for row in changed]
         head = [table_row(heads), "|" + " --- |" * len(heads), table_row(_totals(comparison))]
         left = most - sum(map(len, parts)) - sum(map(len, head)) - 2000
         parts.append("\n".join([*head, _fitting(rows, left)]) + "\n")
