@@ -99,7 +99,7 @@ OPTIONS = (
     Option(
         "fail-on",
         "with --reinplace-compare or --reinplace-measure: how much a figure may grow; clones:0, "
-        "peak_bytes:4MiB, or a percentage",
+        "peak_bytes:4MiB, or a percentage; new_clones:0 with --reinplace-compare only",
         "METRIC:LIMIT",
         limit_text,
         many=True,
@@ -163,6 +163,10 @@ def resolve(config: pytest.Config, environment: Mapping[str, str] = os.environ) 
     if typed and settings.compare is None and not settings.measures:
         raise pytest.UsageError(
             "--reinplace-fail-on: expected --reinplace-compare=PATH or --reinplace-measure with it, got none"
+        )
+    if typed and settings.compare is None and any(one.metric == "new_clones" for one in settings.fail_on):
+        raise pytest.UsageError(
+            "--reinplace-fail-on: expected --reinplace-compare=PATH with new_clones, got none"
         )
     return settings
 

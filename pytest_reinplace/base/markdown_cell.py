@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .visible import brief
+from .visible import BRIEF, visible
 
 # Means nothing inside a line. A dot does, it makes links of www.something; so does a colon, it makes emoji.
 _PLAIN = frozenset(" ,;/'-=+%()")
@@ -20,6 +20,12 @@ def in_code(name: object) -> str:
     return f"<code>{unmarked(name)}</code>"
 
 
-def unmarked(value: object) -> str:
-    """Return text that is shown as it is: whatever might mean something to Markdown or HTML is an entity."""
-    return "".join(c if c.isalnum() or c in _PLAIN or ord(c) > 127 else f"&#{ord(c)};" for c in brief(value))
+def unmarked(value: object, most: int = BRIEF) -> str:
+    """Return text that is shown as it is: whatever might mean something to Markdown or HTML is an entity.
+
+    Args:
+        value: anything; its ``str`` is taken.
+        most: characters to keep.
+    """
+    text = visible(value, most)
+    return "".join(c if c.isalnum() or c in _PLAIN or ord(c) > 127 else f"&#{ord(c)};" for c in text)

@@ -6,7 +6,7 @@ import unicodedata
 
 # Control codes, marks that turn the direction of writing or hide, halves of pairs, separators of lines.
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-_BRIEF = 300
+BRIEF = 300
 
 
 def visible(text: object, most: int = 0) -> str:
@@ -26,7 +26,7 @@ def visible(text: object, most: int = 0) -> str:
 
 def brief(text: object) -> str:
     """Return one line of at most 300 characters in which nothing hides."""
-    return visible(text, _BRIEF)
+    return visible(text, BRIEF)
 
 
 def _escaped(character: str) -> str:

@@ -26,6 +26,12 @@ def plural(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
+def location(source: str) -> tuple[str, int] | None:
+    """Return file and line of ``"file:line"``, ``None`` for any other text."""
+    file, _, line = source.rpartition(":")
+    return (file, int(line)) if file and line.isascii() and line.isdigit() else None
+
+
 def clone_lines(outcome: Outcome) -> list[str]:
     """Return why a candidate was cloned, label and bytes first; two lines at most."""
     reason = outcome.reason.sentence if outcome.reason is not None else "for an unknown reason"

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
-from ..compare import comparison_text
+from ..compare import comparison_json, comparison_text
 from ..compare.comparison import compare
 from ..compare.limit import Limit
 from ..record import stored
+from ..reports.annotation import Workflow, compared
+
+Form = Literal["text", "markdown", "json"]
 
 
-def run(old: Path, new: Path, limits: Sequence[Limit], as_markdown: bool) -> int:
+def run(old: Path, new: Path, limits: Sequence[Limit], form: Form) -> int:
     """Print the comparison; returns the exit code, 1 where a limit is exceeded.
+
+    In a workflow GitHub's annotations go to stderr, which GitHub reads as well: stdout may be a comment.
 
     Raises:
         stored.StoredError: a report cannot be used.
     """
     found = compare(stored.read(old), stored.read(new), limits)
-    if as_markdown:
-        print(comparison_text.markdown(found), end="")
+    if form == "text":
+        print(*comparison_text.text(found), sep="\n")
     else:
-        for line in comparison_text.text(found):
-            print(line)
+        made = comparison_json.as_json if form == "json" else comparison_text.markdown
+        print(made(found), end="")
+    if workflow := Workflow.running():
+        for command in compared(found, workflow):
+            print(command, file=sys.stderr)
     return 0 if found.passed else 1

@@ -18,7 +18,7 @@ from .errors import CommandError
 
 FINE, EXCEEDED, WRONG = 0, 1, 2
 
-_LIMIT = "clones:0, clone_bytes:4KiB, peak_bytes:1%%, runtime:5%%; may be given several times"
+_LIMIT = "clones:0, new_clones:0, clone_bytes:4KiB, peak_bytes:1%%, runtime:5%%; may be given several times"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,7 +50,7 @@ def _run(given: argparse.Namespace) -> int:
     if given.command == "compare":
         from . import compare
 
-        return compare.run(given.old, given.new, given.fail_on, given.markdown)
+        return compare.run(given.old, given.new, given.fail_on, given.form)
     if given.command == "merge":
         from . import merge
 
@@ -95,7 +95,16 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fail-on", action="append", default=[], type=_limit, metavar="METRIC:LIMIT", help=_LIMIT
     )
-    parser.add_argument("--markdown", action="store_true", help="for a comment on a pull request")
+    forms = parser.add_mutually_exclusive_group()
+    forms.add_argument(
+        "--markdown",
+        dest="form",
+        action="store_const",
+        const="markdown",
+        default="text",
+        help="for a comment on a pull request",
+    )
+    forms.add_argument("--json", dest="form", action="store_const", const="json", help="for other programs")
 
 
 def _add_explain(parser: argparse.ArgumentParser) -> None:

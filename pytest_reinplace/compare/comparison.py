@@ -9,7 +9,9 @@ from ..base import wording
 from ..record.figures import STOCK
 from ..record.paired import Ratio, ratio
 from ..record.stored import Stored, StoredTest
-from .limit import METRICS, Limit
+from .clones import NEW, Change, Clone, match, told
+from .figure import change, grown, shown, wording_of
+from .limit import METRICS, NEW_CLONES, Limit
 
 Figures = Mapping[str, int | float]
 
@@ -25,6 +27,8 @@ class Row:
         excesses: what is over a limit, a sentence each.
         remarks: what else a reader should know, a sentence each.
         advice: what may be worse and cannot be judged, a sentence each.
+        clones: those of its clones that are not the same, the largest first.
+        refused: whether more of them are new than a limit allows; then the excesses tell of the new ones.
     """
 
     nodeid: str
@@ -33,6 +37,8 @@ class Row:
     excesses: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     advice: tuple[str, ...] = ()
+    clones: tuple[Change, ...] = ()
+    refused: bool = False
 
     @property
     def changed(self) -> list[str]:
@@ -41,9 +47,9 @@ class Row:
 
     @property
     def improved(self) -> list[str]:
-        """The exact metrics that are better now: the old report is stale. Runtime differs at every run."""
+        """The exact metrics that are better now, if no limit is exceeded. Runtime differs at every run."""
         both = [m for m in METRICS if m in self.old and m in self.new and m != "runtime"]
-        return [] if self.remarks else [m for m in both if self.new[m] < self.old[m]]
+        return [] if self.remarks or self.excesses else [m for m in both if self.new[m] < self.old[m]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -76,7 +82,8 @@ class Comparison:
     @property
     def metrics(self) -> list[str]:
         """The metrics that any test has."""
-        return [m for m in METRICS if any(m in row.old or m in row.new for row in self.rows)]
+        known = {metric for row in self.rows for metric in (*row.old, *row.new)}
+        return [metric for metric in METRICS if metric in known]
 
     def total(self, metric: str) -> tuple[int | float, int | float]:
         """Return a metric, before and now, added up over the tests that have it in both reports."""
@@ -105,14 +112,16 @@ def _vacuous(rows: Sequence[Row], limits: Sequence[Limit]) -> Iterator[str]:
         yield "no test is in both reports, so nothing was compared"
         return
     for limit in limits:
-        if limit.required and not any(limit.metric in row.old for row in rows):
+        if limit.required and limit.metric != NEW_CLONES and not any(limit.metric in row.old for row in rows):
             yield f"{limit.text}: no compared test has {limit.metric} in the old report"
 
 
 def _row(nodeid: str, old: StoredTest, new: StoredTest, limits: Iterable[Limit]) -> Row:
     before, now = _figures(old), _figures(new)
     limits = list(limits)
-    unjudged = list(_unjudged(old, new)) if limits else []
+    unjudged = tuple(_unjudged(old, new))
+    clones = tuple(_clones(old, new, is_whole=not unjudged))
+    fresh = list(_new_clones(clones, limits))
     exact = [limit for limit in limits if limit.metric != "runtime"]
     timed = [limit for limit in limits if limit.metric == "runtime"]
     slower: list[str] = []
@@ -122,8 +131,27 @@ def _row(nodeid: str, old: StoredTest, new: StoredTest, limits: Iterable[Limit])
             (slower if _is_interleaved(old, new) else advice).extend(_slower(limit, old, new))
         else:
             slower += _excesses(before, now, [limit])
-    excesses = [*unjudged, *_excesses(before, now, exact), *slower]
-    return Row(nodeid, before, now, tuple(excesses), tuple(_remarks(old, new)), tuple(advice))
+    remarks = tuple(_remarks(old, new))
+    if not limits:
+        return Row(nodeid, before, now, (), (*unjudged, *remarks), (), clones)
+    excesses = (*unjudged, *fresh, *_excesses(before, now, exact), *slower)
+    return Row(nodeid, before, now, excesses, remarks, tuple(advice), clones, refused=bool(fresh))
+
+
+def _clones(old: StoredTest, new: StoredTest, is_whole: bool) -> Iterator[Change]:
+    """Yield what became of the clones that are not the same; what was not seen as a whole has lost none."""
+    before, now = (map(Clone.of, test.record.clones) for test in (old, new))
+    for found in match(before, now):
+        if found.kind != "same" and (is_whole or found.kind != "gone"):
+            yield found
+
+
+def _new_clones(changes: Iterable[Change], limits: Iterable[Limit]) -> Iterator[str]:
+    """Yield which clones are new, and what they replace, where a limit allows fewer."""
+    new = [found for found in changes if found.is_new]
+    for limit in limits:
+        if limit.metric == NEW_CLONES and limit.is_exceeded(0, len(new)):
+            yield from (f"{NEW[found.kind]} {text}; allowed is {limit.text}" for found, text in told(new))
 
 
 def _is_interleaved(old: StoredTest, new: StoredTest) -> bool:
@@ -164,7 +192,7 @@ def _figures(test: StoredTest) -> dict[str, int | float]:
 
 
 def _unjudged(old: StoredTest, new: StoredTest) -> Iterator[str]:
-    """Yield why the new figures are too low to be believed: what was not seen is not cloned."""
+    """Yield why the new figures are too low to be believed: a test that stops compiling is no improvement."""
     if old.record.graphs and not new.record.graphs:
         graphs = wording.plural(len(old.record.graphs), "graph")
         yield f"{graphs} before, none was compiled now"
@@ -193,35 +221,3 @@ def _remarks(old: StoredTest, new: StoredTest) -> Iterator[str]:
     if old.record.outcomes and new.record.graphs and not new.record.outcomes:
         candidates = wording.plural(len(old.record.outcomes), "candidate")
         yield f"{candidates} before, none now: the pass is not exercised any more"
-
-
-def wording_of(metric: str) -> str:
-    """Return a metric as a person says it."""
-    return metric.replace("_", " ")
-
-
-def shown(metric: str, figure: float) -> str:
-    """Return a figure with its unit."""
-    if metric == "runtime":
-        return f"{figure * 1e3:.4g} ms"
-    return f"{figure}" if metric == "clones" else wording.bytes_of(int(figure)).partition(" (")[0]
-
-
-def change(metric: str, old: float | None, new: float | None) -> str:
-    """Return two figures, exactly where rounding would hide that they differ; one that is none is a dash."""
-    before, now = ("-" if one is None else shown(metric, one) for one in (old, new))
-    if old == new:
-        return now
-    if before == now:
-        unit = " s" if metric == "runtime" else " B"
-        return f"{old}{unit} → {new}{unit}"
-    return f"{before} → {now}"
-
-
-def grown(metric: str, old: float, new: float) -> str:
-    """Return how much a figure changed, exactly and relative to what it was: ``"+32 B, +100.0 %"``."""
-    if metric == "runtime":
-        exact = f"{(new - old) * 1e3:+.4g} ms"
-    else:
-        exact = f"{int(new - old):+d}" + ("" if metric == "clones" else " B")
-    return f"{exact}, {100 * (new - old) / old:+.1f} %" if old else exact

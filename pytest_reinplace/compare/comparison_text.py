@@ -7,30 +7,42 @@ from collections.abc import Iterable, Iterator, Sequence
 from ..base.markdown_cell import in_code, table_row, unmarked
 from ..base.visible import brief, visible
 from ..base.wording import plural
-from . import comparison as figures
+from . import figure
+from .clones import told
 from .comparison import Comparison, Row
 
 _NAMES = 20
+# Of a sentence: it may name two files, by their whole paths.
+_SENTENCE = 1000
 # GitHub takes 65,536 characters in a comment.
 MOST_CHARACTERS = 60_000
-_STALE = "better than the old report, which is stale: write it anew"
+# What is told of clones, and the heading: what is counted, and what follows.
+_CLONES = {
+    "new": ("new clone", ""),
+    "moved": ("moved clone", ""),
+    "gone": ("clone", " gone"),
+    "reason": ("clone", " for another reason"),
+}
 
 
 def text(comparison: Comparison) -> Iterator[str]:
-    """Yield the lines for a terminal: the table, new and removed tests, what is stale, what is exceeded."""
-    changed = _changed(comparison)
+    """Yield the lines for a terminal: the table, what became of clones, and which limits are exceeded."""
+    changed, metrics = _changed(comparison), comparison.metrics
     yield f"{visible(comparison.old_name)} → {visible(comparison.new_name)}"
     if changed:
-        cells = [["test", *map(figures.wording_of, comparison.metrics)]]
-        cells += [[visible(row.nodeid), *_cells(row, comparison.metrics)] for row in changed]
+        cells = [["test", *map(figure.wording_of, metrics)]]
+        cells += [[visible(row.nodeid), *_cells(row, metrics)] for row in changed]
         cells.append(_totals(comparison))
         yield from _aligned(cells)
     yield _unchanged(comparison, len(changed))
     for row in comparison.rows:
         yield from (f"{visible(row.nodeid)}: {visible(remark)}" for remark in (*row.remarks, *row.advice))
+    for title, clones in _clones(comparison):
+        yield f"{title}:"
+        yield from _some([f"{brief(nodeid)}: {visible(text, _SENTENCE)}" for nodeid, text in clones])
     for title, names in _lists(comparison):
         yield f"{title}:"
-        yield from (f"  {name}" for name in _some(names))
+        yield from _some([brief(name) for name in names])
     over = _over(comparison)
     if over:
         yield "over the limit:"
@@ -46,14 +58,17 @@ def markdown(comparison: Comparison, most: int = MOST_CHARACTERS) -> str:
     parts = [f"## Reinplacing: {in_code(comparison.old_name)} → {in_code(comparison.new_name)}{mark}\n"]
     if comparison.limits:
         parts.append(f"{unmarked(_verdict(comparison))}\n")
-    over = [f"- {in_code(n)}: {unmarked(s)}" if n else f"- {unmarked(s)}" for n, s in _over(comparison)]
+    over = [(f"{in_code(n)}: " if n else "") + unmarked(s, _SENTENCE) for n, s in _over(comparison)]
     if over:
-        parts.append("### Over the limit\n\n" + _fitting(over, most // 3) + "\n")
-    parts += [f"### {title}\n\n{_bullets(names, most // 10)}\n" for title, names in _lists(comparison)]
-    changed = _changed(comparison)
+        parts.append("### Over the limit\n\n" + _fitting([f"- {line}" for line in over], most // 4) + "\n")
+    for title, clones in _clones(comparison):
+        lines = [f"- {in_code(nodeid)}: {unmarked(text, _SENTENCE)}" for nodeid, text in clones]
+        parts.append(f"### {title}\n\n{_fitting(lines, most // 12)}\n")
+    parts += [f"### {title}\n\n{_bullets(names, most // 15)}\n" for title, names in _lists(comparison)]
+    changed, metrics = _changed(comparison), comparison.metrics
     if changed:
-        heads = ["test", *map(figures.wording_of, comparison.metrics)]
-        rows = [table_row([in_code(row.nodeid), *_cells(row, comparison.metrics)]) for row in changed]
+        heads = ["test", *map(figure.wording_of, metrics)]
+        rows = [table_row([in_code(row.nodeid), *_cells(row, metrics)]) for row in changed]
         head = [table_row(heads), "|" + " --- |" * len(heads), table_row(_totals(comparison))]
         left = most - sum(map(len, parts)) - sum(map(len, head)) - 2000
         parts.append("\n".join([*head, _fitting(rows, left)]) + "\n")
@@ -70,17 +85,17 @@ def markdown(comparison: Comparison, most: int = MOST_CHARACTERS) -> str:
 
 def _changed(comparison: Comparison) -> list[Row]:
     """Return the rows that are shown, those over a limit first."""
-    rows = [row for row in comparison.rows if row.changed or row.excesses]
+    rows = [row for row in comparison.rows if row.changed or row.excesses or row.clones]
     return sorted(rows, key=lambda row: (not row.excesses, row.nodeid))
 
 
 def _cells(row: Row, metrics: Iterable[str]) -> list[str]:
-    return [figures.change(metric, row.old.get(metric), row.new.get(metric)) for metric in metrics]
+    return [figure.change(metric, row.old.get(metric), row.new.get(metric)) for metric in metrics]
 
 
 def _totals(comparison: Comparison) -> list[str]:
     head = f"total of {plural(len(comparison.rows), 'test')}"
-    return [head, *(figures.change(metric, *comparison.total(metric)) for metric in comparison.metrics)]
+    return [head, *(figure.change(metric, *comparison.total(metric)) for metric in comparison.metrics)]
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -94,20 +109,31 @@ def _unchanged(comparison: Comparison, changed: int) -> str:
     return f"{plural(len(comparison.rows), 'test')} in both reports, {same} unchanged"
 
 
+def _clones(comparison: Comparison) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Yield what became of clones, by heading; new ones that are over a limit are told there."""
+    for kind, (noun, rest) in _CLONES.items():
+        rows = [row for row in comparison.rows if not row.refused or kind in ("gone", "reason")]
+        found = [(row.nodeid, [one for one in row.clones if one.kind == kind]) for row in rows]
+        lines = [(nodeid, text) for nodeid, changes in found for _, text in told(changes)]
+        if lines:
+            count = sum(len(changes) for _, changes in found)
+            yield f"{plural(count, noun)}{rest}", lines
+
+
 def _lists(comparison: Comparison) -> Iterator[tuple[str, list[str]]]:
     if comparison.added:
         yield f"{plural(len(comparison.added), 'new test')}, not compared", list(comparison.added)
     if comparison.removed:
         yield f"{plural(len(comparison.removed), 'removed test')}, not compared", list(comparison.removed)
-    stale = [row.nodeid for row in comparison.rows if row.improved]
-    if stale:
-        yield f"{plural(len(stale), 'test')} {_STALE}", stale
+    better = [row.nodeid for row in comparison.rows if row.improved]
+    if better:
+        yield f"{plural(len(better), 'test')} improved; update the baseline", better
 
 
-def _some(names: Sequence[str]) -> Iterator[str]:
-    yield from (brief(name) for name in names[:_NAMES])
-    if len(names) > _NAMES:
-        yield f"and {len(names) - _NAMES} more"
+def _some(lines: Sequence[str]) -> Iterator[str]:
+    yield from (f"  {line}" for line in lines[:_NAMES])
+    if len(lines) > _NAMES:
+        yield f"  and {len(lines) - _NAMES} more"
 
 
 def _bullets(names: Sequence[str], budget: int) -> str:

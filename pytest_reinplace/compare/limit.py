@@ -9,12 +9,17 @@ from fractions import Fraction
 from ..base.nearest import nearest
 from ..base.visible import visible
 
-METRICS = ("clones", "clone_bytes", "peak_bytes", "runtime")
+METRICS = ("clones", "new_clones", "clone_bytes", "peak_bytes", "runtime")
+# Of two reports: none has such a figure by itself.
+NEW_CLONES = "new_clones"
 
 _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _AMOUNT = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)(%|[A-Za-z]+)?", re.ASCII)
+# Where that is not both a plain number and a percentage.
+_FITTING: dict[str, tuple[str | None]] = {"new_clones": (None,), "runtime": ("%",)}
 _FORMS = {
     "clones": "a whole number (clones:0) or a percentage (clones:5%)",
+    "new_clones": "a whole number (new_clones:0)",
     "clone_bytes": "bytes (clone_bytes:0, clone_bytes:4MiB) or a percentage (clone_bytes:1%)",
     "peak_bytes": "bytes (peak_bytes:0, peak_bytes:4MiB) or a percentage (peak_bytes:1%)",
     "runtime": "a percentage (runtime:5%)",
@@ -55,7 +60,7 @@ def limit(text: str) -> Limit:
     found = _AMOUNT.fullmatch(amount)
     number, unit = found.groups() if found else ("", None)
     is_bytes = metric.endswith("_bytes")
-    fits = unit == "%" if metric == "runtime" else unit in (None, "%") or (is_bytes and unit in _UNITS)
+    fits = unit in _FITTING.get(metric, (None, "%")) or (is_bytes and unit in _UNITS)
     whole = unit is not None or "." not in number
     if not found or not fits or not whole:
         raise ValueError(f"expected {metric} to be limited by {_FORMS[metric]}, got {_quoted(text)}")
@@ -68,9 +73,13 @@ def _quoted(text: str) -> str:
 
 
 def exact() -> tuple[Limit, ...]:
-    """Return what holds where nothing was said: nothing may grow, and peak memory where it was measured."""
+    """Return what holds where nothing was said: nothing may grow, peak memory only where it was measured.
+
+    Nor may a clone hide behind another that is gone.
+    """
     return (
         limit("clones:0"),
+        limit("new_clones:0"),
         limit("clone_bytes:0"),
         dataclasses.replace(limit("peak_bytes:0"), required=False),
     )

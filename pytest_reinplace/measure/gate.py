@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from ..compare.comparison import change, grown, wording_of
+from ..compare.figure import change, grown, wording_of
 from ..compare.limit import Limit
 from ..record.figures import STOCK, Measurement
 from ..record.paired import Ratio, ratio

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..compare.comparison import shown
+from ..compare.figure import shown
 from ..record.figures import EAGER, STOCK, Measurement
 from ..record.paired import ratio
 

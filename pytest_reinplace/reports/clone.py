@@ -63,12 +63,6 @@ def clones_of(report: Mapping[str, Any]) -> list[Clone]:
     return sorted(found, key=lambda clone: -clone.nbytes)
 
 
-def location(source: str) -> tuple[str, int] | None:
-    """Return file and line of ``"file:line"``, ``None`` for any other text."""
-    file, _, line = source.rpartition(":")
-    return (file, int(line)) if file and line.isascii() and line.isdigit() else None
-
-
 def title_of(shown: int, count: int) -> str:
     """Return the heading of a list of clones that shows so many of them."""
     return "All clones" if shown == count else f"The {shown} largest of {plural(count, 'clone')}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..base.markdown_cell import in_code, table_row, unmarked
-from ..compare.comparison import shown
+from ..compare.figure import shown
 from ..measure import table
 from ..measure.result import Result
 from ..record.figures import STOCK, Measurement

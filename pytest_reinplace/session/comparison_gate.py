@@ -13,6 +13,7 @@ from ..compare.limit import exact
 from ..record import stored
 from ..record.record import Record
 from ..record.stored import Stored
+from ..reports.annotation import Workflow, compared
 from ..reports.document import as_json, document
 from .settings import Settings
 
@@ -39,9 +40,12 @@ def judge(old: Stored, records: list[Record], settings: Settings) -> Comparison:
 
 
 def summarize(terminal: pytest.TerminalReporter, found: Comparison) -> None:
-    """Print the comparison as a section of its own."""
+    """Print the comparison as a section of its own, and in a workflow what it makes annotations of."""
     terminal.section("reinplace compared", red=not found.passed, green=found.passed)
     *lines, verdict = comparison_text.text(found)
     for line in lines:
         terminal.line(line)
     terminal.line(verdict, red=not found.passed, green=found.passed, bold=True)
+    if workflow := Workflow.running():
+        for command in compared(found, workflow):
+            terminal.line(command)

@@ -11,7 +11,7 @@ import pytest
 
 from ..record.record import Record
 from ..reports import target
-from ..reports.annotation import commands
+from ..reports.annotation import Workflow, commands
 from ..reports.document import as_json, document
 from ..reports.markdown import markdown
 from ..reports.source_link import SourceLinks
@@ -68,10 +68,8 @@ _TEXTS: dict[str, Callable[[dict[str, Any], Path], str]] = {
 
 def github_commands(records: list[Record], settings: Settings) -> list[str]:
     """Return what GitHub makes annotations of; nothing outside a workflow."""
-    if os.environ.get("GITHUB_ACTIONS") != "true":
-        return []
-    report = document(records, settings.pass_name, settings.backend)
-    return commands(report, os.getcwd(), os.environ.get("GITHUB_WORKSPACE") or os.getcwd())
+    workflow = Workflow.running()
+    return commands(document(records, settings.pass_name, settings.backend), workflow) if workflow else []
 
 
 def _is_summary(path: Path) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from pytest_reinplace.compare.comparison import Comparison, change, compare
+from pytest_reinplace.compare.comparison import Comparison, compare
+from pytest_reinplace.compare.figure import change
 from pytest_reinplace.compare.limit import exact, limit
 from pytest_reinplace.measure.gate import Ruling
 from pytest_reinplace.measure.result import Result
@@ -105,6 +106,60 @@ def test_a_failed_test_and_one_without_candidates_are_remarked_and_not_stale() -
     ]
     assert not any(row.improved for row in found.rows)
     assert found.passed
+
+
+def test_a_clone_that_hides_behind_another_is_over_the_limit() -> None:
+    old = test(clone(label="lib::update.k", source="m.py:3"))
+    new = test(clone(label="lib::update.v", source="m.py:4"))
+    found = compared({"a": old}, {"a": new}, "clones:0", "new_clones:0", "clone_bytes:0")
+    assert excesses(found) == [
+        "the clone moved from lib::update.k at m.py:3 to lib::update.v at m.py:4: 32 B, the old value is "
+        "still read after this write; allowed is new_clones:0"
+    ]
+    assert compared({"a": old}, {"a": new}, "clones:0", "clone_bytes:0", "new_clones:1").passed
+    assert compared({"a": old}, {"a": old}, "new_clones:0").passed
+    assert not compare(stored({"a": old}), stored({"a": new}), exact()).passed
+
+
+def test_more_new_clones_than_are_allowed_are_told_each() -> None:
+    new = {"a": test(*(clone(8, source=f"m.py:{line}") for line in (3, 9, 9)))}
+    found = compared({"a": test(clone(8))}, new, "new_clones:1")
+    assert excesses(found) == [
+        "new clone aten::index_put.self at m.py:9: 8 B, the old value is still read after this write, "
+        "2 times: 16 B together; allowed is new_clones:1"
+    ]
+    assert compared({"a": test(clone(8))}, new, "new_clones:2").passed
+
+
+def test_a_clone_on_another_line_is_no_change_and_one_for_another_reason_fails_nothing() -> None:
+    old = {"a": test(clone(source="m.py:3"))}
+    found = compared(old, {"a": test(clone(source="m.py:30"))}, "new_clones:0")
+    assert (found.passed, found.rows[0].clones) == (True, ())
+    found = compared(old, {"a": test(clone(source="m.py:30", reason="layout"))}, "new_clones:0")
+    assert (found.passed, [one.kind for one in found.rows[0].clones]) == (True, ["reason"])
+
+
+def test_an_old_report_whose_outcomes_lack_fields_is_compared() -> None:
+    lacking = {key: clone()[key] for key in ("label", "op", "arg", "node", "reinplaced", "nbytes")}
+    assert compared({"a": test(lacking)}, {"a": test(clone())}, "new_clones:0").rows[0].clones == ()
+    (found,) = compared({"a": test(lacking)}, {"a": test(clone(), clone(8))}, "new_clones:0").rows
+    assert [(one.kind, one.shown.nbytes) for one in found.clones] == [("new", 8)]
+
+
+def test_what_was_not_seen_is_neither_gone_nor_an_improvement() -> None:
+    old = {"a": test(clone())}
+    for new in (test(graphs=[]), test(graphs=[graph(problem="no map")])):
+        for limits in ([], ["new_clones:0"]):
+            (row,) = compared(old, {"a": new}, *limits).rows
+            assert (row.clones, row.improved, len(row.excesses)) == ((), [], len(limits))
+    (row,) = compared(old, {"a": test(graphs=[])}).rows
+    assert row.remarks == ("1 graph before, none was compiled now",)
+
+
+def test_what_is_over_a_limit_is_not_told_as_improved() -> None:
+    new = {"a": test(clone(8), peak_bytes=2)}
+    found = compared({"a": test(clone(), peak_bytes=1)}, new, "peak_bytes:0")
+    assert [row.improved for row in found.rows] == [[]]
 
 
 def test_totals_count_what_both_have() -> None:

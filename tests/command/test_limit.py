@@ -13,6 +13,8 @@ from pytest_reinplace.compare.limit import exact, limit
         ("clones:0", 3, 3, 4),
         ("clones:2", 3, 5, 6),
         ("clones:50%", 4, 6, 7),
+        ("new_clones:0", 0, 0, 1),
+        ("new_clones:2", 0, 2, 3),
         ("clone_bytes:0", 0, 0, 1),
         ("clone_bytes:4KiB", 10, 4106, 4107),
         ("clone_bytes:1.5MiB", 0, 1572864, 1572865),
@@ -37,10 +39,13 @@ def test_a_limit_holds_up_to_its_edge(text: str, old: float, fits: float, exceed
         ("clone:0", "no metric is called 'clone': did you mean 'clones'"),
         (
             "memory:0",
-            "no metric is called 'memory'; valid are 'clones', 'clone_bytes', 'peak_bytes'",
+            "no metric is called 'memory'; valid are 'clones', 'new_clones', 'clone_bytes', 'peak_bytes'",
         ),
         ("clones:1KiB", "expected clones to be limited by a whole number"),
         ("clones:1.5", "expected clones to be limited by a whole number"),
+        ("new_clones:5%", r"expected new_clones to be limited by a whole number \(new_clones:0\), got"),
+        ("new_clones:0.5", "expected new_clones to be limited by a whole number"),
+        ("new_clones:1KiB", "expected new_clones to be limited by a whole number"),
         ("clone_bytes:1.5", "expected clone_bytes to be limited by bytes"),
         (
             "clone_bytes:4KB",
@@ -66,6 +71,7 @@ def test_anything_else_says_what_was_expected(text: str, message: str) -> None:
 def test_where_nothing_is_said_nothing_may_grow() -> None:
     assert [(one.text, one.required) for one in exact()] == [
         ("clones:0", True),
+        ("new_clones:0", True),
         ("clone_bytes:0", True),
         ("peak_bytes:0", False),
     ]

@@ -6,8 +6,12 @@ import re
 
 import pytest
 
-from pytest_reinplace.reports.annotation import MOST, commands
+from pytest_reinplace.compare.comparison import compare
+from pytest_reinplace.compare.limit import limit
+from pytest_reinplace.reports.annotation import MOST, Workflow, commands, compared
 
+from ..command.reports import clone, stored
+from ..command.reports import test as stored_test
 from .documents import graph, hostile, in_place, outcome, report
 
 TESTS = """
@@ -20,7 +24,7 @@ def test_clones():
 
 
 def made(*outcomes: dict[str, object], folder: str = "/w", workspace: str = "/w") -> list[str]:
-    return commands(report({"t.py::test": [graph(*outcomes)]}), folder, workspace)
+    return commands(report({"t.py::test": [graph(*outcomes)]}), Workflow(folder, workspace))
 
 
 def test_a_workflow_that_asks_for_the_report_gets_them(
@@ -77,10 +81,44 @@ def test_no_clone_none() -> None:
 
 
 def test_hostile_names_make_no_command_and_no_property() -> None:
-    for text in commands(hostile(), "/w", "/w"):
+    for text in commands(hostile(), Workflow("/w", "/w")):
         assert "\n" not in text
         assert "\r" not in text
         assert "\x1b" not in text
         head, properties, _ = re.fullmatch(r"::(warning) ([^:]*)::(.*)", text).groups()  # type: ignore[union-attr]
         assert head == "warning"
         assert [one.partition("=")[0] for one in properties.split(",")] == ["file", "line", "title"]
+
+
+def annotated(old: dict[str, object], new: dict[str, object], *limits: str) -> list[str]:
+    found = compare(stored(old), stored(new), [limit(text) for text in limits])
+    return compared(found, Workflow("/w/sub", "/w"))
+
+
+def test_a_clone_that_moved_is_told_at_its_new_line() -> None:
+    old, new = {"a": stored_test(clone(label="k.k"))}, {"a": stored_test(clone(label="k.v", source="m.py:9"))}
+    text = (
+        "file=sub/m.py,line=9,title=k.v is a new clone%2C 32 B::the clone moved from k.k at m.py:3 to k.v at "
+        "m.py:9: 32 B, the old value is still read after this write; in a"
+    )
+    assert annotated(old, new) == annotated(old, new, "new_clones:1") == [f"::notice {text}"]
+    assert annotated(old, new, "new_clones:0") == [f"::error {text}"]
+    assert annotated(new, new) == annotated(new, {"a": stored_test()}) == []
+
+
+def test_new_clones_of_one_line_are_one_annotation_and_there_are_ten_at_most() -> None:
+    two = {name: stored_test(clone(source="m.py:9")) for name in "ab"}
+    (found,) = annotated({name: stored_test() for name in "ab"}, two, "new_clones:0")
+    assert "title=aten%3A%3Aindex_put.self and others%2C 2 new clones%2C 64 B::new clone " in found
+    many = stored_test(*(clone(size, source=f"m.py:{size}") for size in range(1, 31)))
+    lines = [re.search("line=([0-9]+)", one) for one in annotated({"a": stored_test()}, {"a": many})]
+    assert [line[1] for line in lines if line] == [str(size) for size in range(30, 30 - MOST, -1)]
+
+
+def test_hostile_new_clones_make_no_command() -> None:
+    bad = "x\x1b[31m\n::error::,a=b:%0A"
+    (found,) = annotated(
+        {bad: stored_test()}, {bad: stored_test(clone(label=bad, source=f"{bad}:3"))}, "new_clones:0"
+    )
+    assert found.isprintable()
+    assert re.fullmatch(r"::error file=[^,:]*,line=3,title=[^,:]*::.*", found)

@@ -29,11 +29,11 @@ def test_it(request, name):
 _PLAIN = [f"-pno:{name}" for name in ("cacheprovider", "hypothesispytest", "benchmark", "anyio")]
 
 
-def outcomes(*sizes: int) -> list[dict[str, object]]:
+def outcomes(*sizes: int, label: str = "aten::index_put.self") -> list[dict[str, object]]:
     """Return the graphs of a test that clones these bytes."""
     clones = [
         {
-            "label": "aten::index_put.self",
+            "label": label,
             "op": "aten::index_put",
             "arg": "self",
             "node": "index_put",
@@ -41,6 +41,7 @@ def outcomes(*sizes: int) -> list[dict[str, object]]:
             "nbytes": size,
             "reason": "still-read",
             "blockers": [],
+            "source": "m.py:3",
         }
         for size in sizes
     ]
@@ -48,9 +49,13 @@ def outcomes(*sizes: int) -> list[dict[str, object]]:
 
 
 def project(
-    pytester: pytest.Pytester, names: Sequence[str] = "ab", body: str = "pass", **sizes: Sequence[int]
+    pytester: pytest.Pytester,
+    names: Sequence[str] = "ab",
+    body: str = "pass",
+    label: str = "aten::index_put.self",
+    **sizes: Sequence[int],
 ) -> None:
-    graphs = json.dumps({name: outcomes(*size) for name, size in sizes.items()})
+    graphs = json.dumps({name: outcomes(*size, label=label) for name, size in sizes.items()})
     pytester.makepyfile(test_it=TESTS.format(graphs=graphs, names=list(names), body=body))
 
 
@@ -74,7 +79,7 @@ def test_a_run_that_did_not_change_passes(old: pytest.Pytester) -> None:
             "*= reinplace compared =*",
             "*old.json → this run",
             "2 tests in both reports, 2 unchanged",
-            "within the limits clones:0, clone_bytes:0, peak_bytes:0",
+            "within the limits clones:0, new_clones:0, clone_bytes:0, peak_bytes:0",
         ]
     )
     result.stdout.no_fnmatch_line("*= reinplace =*")
@@ -91,9 +96,33 @@ def test_a_clone_more_fails_the_run_in_a_section_of_its_own(old: pytest.Pytester
             "over the limit:",
             "  test_it.py::test_it[[]a[]]: clones 1 → 2, +1, +100.0 %; allowed is clones:0",
             "  test_it.py::test_it[[]a[]]: clone bytes 100 B → 101 B, +1 B, +1.0 %; allowed is clone_bytes:0",
-            "1 test over the limits clones:0, clone_bytes:0, peak_bytes:0",
+            "1 test over the limits clones:0, new_clones:0, clone_bytes:0, peak_bytes:0",
         ]
     )
+
+
+def test_a_clone_that_moved_fails_the_run_and_is_an_annotation(
+    old: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project(old, label="k.v", a=[100], b=[])
+    text = (
+        "the clone moved from aten::index_put.self at m.py:3 to k.v at m.py:3: 100 B, the old value is still "
+        "read after this write"
+    )
+    result = run(old, "--reinplace-compare=old.json")
+    result.assert_outcomes(passed=2)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert f"  test_it.py::test_it[a]: {text}; allowed is new_clones:0" in result.outlines
+    assert not any(line.startswith("::") for line in result.outlines)
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(old.path))
+    result = run(old, "--reinplace-compare=old.json")
+    (found,) = [line for line in result.outlines if line.startswith("::")]
+    title = "title=k.v is a new clone%2C 100 B"
+    assert found == f"::error file=m.py,line=3,{title}::{text}; in test_it.py::test_it[a]"
+    result = run(old, "--reinplace-compare=old.json", "--reinplace-fail-on=clones:0")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["1 moved clone:", "within the limits clones:0", "::notice *"])
 
 
 def test_given_limits_replace_the_exact_ones(old: pytest.Pytester) -> None:
@@ -105,7 +134,7 @@ def test_given_limits_replace_the_exact_ones(old: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["1 test over the limits clone_bytes:1%, clones:0"])
 
 
-def test_a_better_run_passes_and_says_that_the_report_is_stale(old: pytest.Pytester) -> None:
+def test_a_better_run_passes_and_says_to_update_the_baseline(old: pytest.Pytester) -> None:
     project(old, a=[], b=[])
     result = run(old, "--reinplace-compare=old.json")
     assert result.ret == 0
@@ -115,7 +144,7 @@ def test_a_better_run_passes_and_says_that_the_report_is_stale(old: pytest.Pytes
     project(old, a=[10], b=[])
     result = run(old, "--reinplace-compare=old.json")
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["1 test better than the old report, which is stale: write it anew:", "*a*"])
+    result.stdout.fnmatch_lines(["1 test improved; update the baseline:", "*a*"])
 
 
 def test_the_run_may_write_to_the_report_that_it_is_held_against(old: pytest.Pytester) -> None:
@@ -205,6 +234,14 @@ def test_a_limit_without_a_report_is_refused(pytester: pytest.Pytester) -> None:
             "ERROR: --reinplace-fail-on: expected --reinplace-compare=PATH or --reinplace-measure with it, "
             "got none"
         ]
+    )
+
+
+def test_new_clones_without_an_earlier_report_are_refused(pytester: pytest.Pytester) -> None:
+    result = run(pytester, "--reinplace-measure", "--reinplace-fail-on=new_clones:0")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["ERROR: --reinplace-fail-on: expected --reinplace-compare=PATH with new_clones, got none"]
     )
 
 
