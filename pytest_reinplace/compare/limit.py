@@ -6,6 +6,7 @@ import dataclasses
 import re
 from fractions import Fraction
 
+from ..base.amount import UNITS
 from ..base.nearest import nearest
 from ..base.visible import visible
 
@@ -13,7 +14,6 @@ METRICS = ("clones", "new_clones", "clone_bytes", "peak_bytes", "runtime")
 # Of two reports: none has such a figure by itself.
 NEW_CLONES = "new_clones"
 
-_UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _AMOUNT = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)(%|[A-Za-z]+)?", re.ASCII)
 # Where that is not both a plain number and a percentage.
 _FITTING: dict[str, tuple[str | None]] = {"new_clones": (None,), "runtime": ("%",)}
@@ -60,11 +60,11 @@ def limit(text: str) -> Limit:
     found = _AMOUNT.fullmatch(amount)
     number, unit = found.groups() if found else ("", None)
     is_bytes = metric.endswith("_bytes")
-    fits = unit in _FITTING.get(metric, (None, "%")) or (is_bytes and unit in _UNITS)
+    fits = unit in _FITTING.get(metric, (None, "%")) or (is_bytes and unit in UNITS)
     whole = unit is not None or "." not in number
     if not found or not fits or not whole:
         raise ValueError(f"expected {metric} to be limited by {_FORMS[metric]}, got {_quoted(text)}")
-    size = Fraction(number) * (_UNITS.get(unit, 1) if unit else 1)
+    size = Fraction(number) * (UNITS.get(unit, 1) if unit else 1)
     return Limit(metric, text.strip(), size, unit == "%")
 
 
