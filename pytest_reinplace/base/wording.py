@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..passes import Blocker, Outcome
-
-_MOST_BLOCKERS = 3
+    from ..passes import Outcome
 
 
 def bytes_of(count: int) -> str:
@@ -27,19 +25,4 @@ def plural(count: int, noun: str) -> str:
 
 def clone_lines(outcome: Outcome) -> list[str]:
     """Return why a candidate was cloned, label and bytes first; two lines at most."""
-    reason = outcome.reason.sentence if outcome.reason is not None else "for an unknown reason"
-    where = f" in {outcome.graph}" if outcome.graph else ""
-    where += f" at {outcome.source}" if outcome.source else ""
-    lines = [f"{outcome.label}{where}: {bytes_of(outcome.nbytes)}, {reason}"]
-    more = []
-    if outcome.blockers:
-        more.append(f"held back by {_blockers(outcome.blockers)}")
-    if outcome.hint:
-        more.append(f"hint: {outcome.hint}")
-    return [*lines, "  " + "; ".join(more)] if more else lines
-
-
-def _blockers(blockers: tuple[Blocker, ...]) -> str:
-    text = ", ".join(str(blocker) for blocker in blockers[:_MOST_BLOCKERS])
-    left = len(blockers) - _MOST_BLOCKERS
-    return f"{text} and {left} more" if left > 0 else text
+    return outcome.lines()
