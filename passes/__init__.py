@@ -20,6 +20,7 @@ from .reinplacing.facts.options import Options
 from .reinplacing.facts.target import NODE_BY_NODE, Target
 from .reinplacing.run import analyze, analyze_graph, reinplace
 from .report import Blocker, Outcome, Report
+from .required import NotReinplaced
 
 __all__ = [
     "INDUCTOR",
@@ -29,6 +30,7 @@ __all__ = [
     "DeclarationError",
     "FusionVeto",
     "GraphError",
+    "NotReinplaced",
     "NotePass",
     "Options",
     "Outcome",

@@ -344,9 +344,9 @@ def data_symbols(sizes: Iterable[Any]) -> frozenset[Any]:
     return frozenset(private("torch.fx.experimental.symbolic_shapes", "free_unbacked_symbols")(symbolic))
 
 
-def is_fake(tensor: torch.Tensor) -> bool:
-    """Return whether a tensor has no data."""
-    return tensor.device.type == "meta" or fake_mode_of([tensor]) is not None
+def short_traceback() -> Any:
+    """Return the base class of errors that torch.compile raises as they are, without its own frames."""
+    return private("torch._dynamo.exc", "ShortenTraceback")
 
 
 def new_fake_mode() -> Any:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
+from fnmatch import fnmatchcase
 from typing import Any
 
 from .reason import Reason
+
+_MOST_BLOCKERS = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -81,6 +84,37 @@ class Outcome:
             text += "; held back by " + ", ".join(map(str, self.blockers))
         return text
 
+    def bears(self, name: str) -> bool:
+        """Return whether a name means this candidate.
+
+        Args:
+            name: its label (``"mylib::kv_update.cache"``), its operator alone, or its argument alone. A list
+                argument without an index means all its elements. ``*`` stands for any text, ``?`` for any
+                one character.
+        """
+        pattern = name.replace("[", "[[]")  # it begins an index, not a set of characters
+        whole = self.arg.partition("[")[0]
+        names = (self.label, self.op, self.arg, f"{self.op}.{whole}", whole)
+        return any(fnmatchcase(text, pattern) for text in names)
+
+    def lines(self, unknown: str = "for an unknown reason") -> list[str]:
+        """Return why it was cloned: label, place, bytes and reason; then blockers and hint, if there are any.
+
+        Args:
+            unknown: what is said where there is no ``reason``.
+        """
+        where = f" in {self.graph}" if self.graph else ""
+        where += f" at {self.source}" if self.source else ""
+        reason = self.reason.sentence if self.reason is not None else unknown
+        first = f"{self.label}{where}: {bytes_text(self.nbytes)}, {reason}"
+        more = []
+        if self.blockers:
+            held, left = map(str, self.blockers[:_MOST_BLOCKERS]), len(self.blockers) - _MOST_BLOCKERS
+            more.append(f"held back by {', '.join(held)}" + (f" and {left} more" if left > 0 else ""))
+        if self.hint:
+            more.append(f"hint: {self.hint}")
+        return [first, "  " + "; ".join(more)] if more else [first]
+
     def to_dict(self) -> dict[str, Any]:
         """Return the outcome as JSON-ready data."""
         data = dataclasses.asdict(self)
@@ -101,6 +135,16 @@ class Outcome:
                 "moved": tuple(Blocker(**b) for b in data.get("moved", ())),
             }
         )
+
+
+def bytes_text(count: int) -> str:
+    """Return bytes for a person, with the exact number: ``"1.5 KiB (1536 B)"``."""
+    value, unit = float(count), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if value < 1024:
+            break
+        value, unit = value / 1024, larger
+    return f"{count} B" if unit == "B" else f"{value:.1f} {unit} ({count} B)"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

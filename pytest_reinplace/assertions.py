@@ -12,6 +12,7 @@ from .session.item_capture import origin
 if TYPE_CHECKING:
     from .capture.capture import Capture
     from .capture.captured import CapturedGraph
+    from .passes import Outcome
     from .session.verdict import Verdict
 
 
@@ -41,7 +42,8 @@ class AssertReinplaced:
         candidate of what was compiled to be in place, and returns the result. A ``fn`` that is compiled
         already is called as it is. ``assert_reinplaced("mylib::update.cache", "out")`` requires the
         candidates of these labels, or bare argument names, to be in place wherever the test compiled
-        them. ``assert_reinplaced()`` requires it of all that the test compiled.
+        them; an operator alone means all its arguments, and ``*`` stands for any text (``"mylib::*"``).
+        ``assert_reinplaced()`` requires it of all that the test compiled.
 
         Raises:
             AssertionError: a candidate is cloned, or was written in place although our analysis forbids it;
@@ -115,19 +117,25 @@ class Clones:
         return len(self._labels())
 
     def __contains__(self, label: object) -> bool:
-        """Return whether a label is cloned; one that no candidate bears is an error, not ``False``."""
+        """Return whether a label is cloned; one that no candidate bears is an error, not ``False``.
+
+        The label may be a pattern, an operator or an argument alone, as for ``assert_reinplaced``.
+        """
         __tracebackhide__ = True
-        labels = self._labels()
+        self._labels()
         if not isinstance(label, str):
             raise TypeError(f"expected a label as a string, got {label!r}")
         _raise_unless(verdict.all_known(self._graphs(), [label], self._where))
-        return label in labels
+        return any(outcome.bears(label) for outcome in self._cloned())
 
     def __repr__(self) -> str:
         return repr(self._found())
 
     def _found(self) -> list[str]:
-        return [o.label for o in verdict.outcomes_of(self._graphs()) if not o.reinplaced]
+        return [outcome.label for outcome in self._cloned()]
+
+    def _cloned(self) -> list[Outcome]:
+        return [o for o in verdict.outcomes_of(self._graphs()) if not o.reinplaced]
 
     def _labels(self) -> list[str]:
         __tracebackhide__ = True

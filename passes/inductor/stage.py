@@ -13,7 +13,7 @@ import contextlib
 import contextvars
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from torch.fx import Graph, Node
@@ -25,8 +25,10 @@ from ..ops.schema import is_operator, schema_of, tensors
 from ..reinplacing.facts.decision import Decision
 from ..reinplacing.facts.options import Options, Ordering, Policy
 from ..reinplacing.model.fused import differs_for_speed
+from ..reinplacing.offered import offered
 from ..reinplacing.run import parted_lists, reinplace_graph
 from ..report import Report
+from ..required import checked, copied
 from ._torch import (
     call_kernel_of,
     custom_graph_pass,
@@ -53,6 +55,7 @@ from .schedule.veto import FusionVeto, why_unwatched
 from .skip import skip
 from .target import INDUCTOR
 
+_SKIPPED = "reinplacing skipped, every wrapper clones"
 Observer = Callable[[Report, Graph], None]
 _observers: contextvars.ContextVar[tuple[Observer, ...]] = contextvars.ContextVar("observers", default=())
 
@@ -97,14 +100,17 @@ class ReinplacePass(CustomGraphPass):
         name: how logs and caches call it.
         policy: as for ``pytest_reinplace.passes.reinplace``.
         order: as for ``pytest_reinplace.passes.reinplace``.
+        require: as for ``inductor_options``.
     """
 
     name: str = "reinplace"
     policy: Policy = "memory"
     order: Ordering = "free"
+    require: Iterable[str] | None = None
 
     def __post_init__(self) -> None:
         Options(self.policy, self.order)
+        object.__setattr__(self, "require", checked(self.require))
 
     def apply(self, graph: Graph) -> Report:
         """Rewrite a graph and return what was decided.
@@ -112,20 +118,27 @@ class ReinplacePass(CustomGraphPass):
         Where nobody would refuse the fusions that a write in place makes wrong, none is written, nor where
         the schedule that came of it was wrong.
         """
+        return self._applied(graph)[0]
+
+    def _applied(self, graph: Graph) -> tuple[Report, str]:
+        """Rewrite a graph and return what was decided, or why nothing was."""
         why, journal = why_unwatched(), Journal(graph)
         if why:
-            warn(f"reinplacing skipped, every wrapper clones: fusions are not checked, {why}")
+            why = f"{_SKIPPED}: fusions are not checked, {why}"
+            warn(why)
+        why = why or attempts.why_functional()
         try:
             if not _mutates_in_regions(graph):
-                return self._rewritten(graph, in_place=not why and attempts.way() != "functional")
+                return self._rewritten(graph, in_place=not why), why
             inductor_reinplacing(graph)
+            why = why or "a nested region writes its operands, so that Inductor's own pass decides"
         except Exception as error:  # noqa: BLE001  (a compile never fails because of us)
-            skip(journal, "reinplacing skipped, every wrapper clones", error)
+            why = skip(journal, _SKIPPED, error)
             with contextlib.suppress(Exception):  # what Inductor makes of wrappers is mended all the same
-                return self._rewritten(graph, in_place=False)
+                return self._rewritten(graph, in_place=False), why
             journal.restore()
         clone_all(graph)
-        return Report()  # nothing is written in place, and the graph may be none
+        return Report(), why  # nothing is written in place, and the graph may be none
 
     def _rewritten(self, graph: Graph, *, in_place: bool) -> Report:
         """Rewrite a graph, and mend what Inductor would make of it."""
@@ -154,10 +167,13 @@ class ReinplacePass(CustomGraphPass):
         return report
 
     def __call__(self, graph: Graph) -> None:
-        """Rewrite a graph, as Inductor calls it, and tell the observers."""
-        report = self.apply(graph)
+        """Rewrite a graph, as Inductor calls it, tell the observers, and see to what must be in place."""
+        required, options = tuple(self.require or ()), Options(self.policy, self.order, target=INDUCTOR)
+        candidates = offered(graph, options) if required else ()
+        report, why = self._applied(graph)
         for callback in _observers.get():
             callback(report, graph)
+        attempts.must_not_copy(copied(required, report, candidates, why), why)
 
     def uuid(self) -> Any:
         """Identify the pass by its source and by what was declared about operators, and told of outputs.
@@ -165,7 +181,7 @@ class ReinplacePass(CustomGraphPass):
         So Inductor's caches stay on and stay right. Graphs of one text may differ in which of their outputs
         are made anew, and in where their inputs begin.
         """
-        chosen = (self.name, self.policy, self.order, *told_of_results(), *told_of_begins())
+        chosen = (self.name, self.policy, self.order, self.require, *told_of_results(), *told_of_begins())
         return ("pytest-reinplace", *chosen, *state())
 
 
@@ -260,7 +276,9 @@ def _disabled() -> str:
     return ",".join((*_SWITCHED_OFF, "remove_noop_ops") if no_ops.is_ours() else _SWITCHED_OFF)
 
 
-def inductor_options(*, policy: Policy = "memory", order: Ordering = "free") -> dict[str, Any]:
+def inductor_options(
+    *, policy: Policy = "memory", order: Ordering = "free", require: Iterable[str] | None = None
+) -> dict[str, Any]:
     """Return options for ``torch.compile(..., options=...)`` that put our passes inside Inductor.
 
     Stages that run later and would treat our graph as a functional one, Inductor's own reinplacing among
@@ -269,15 +287,18 @@ def inductor_options(*, policy: Policy = "memory", order: Ordering = "free") -> 
     Args:
         policy: as for ``pytest_reinplace.passes.reinplace``.
         order: as for ``pytest_reinplace.passes.reinplace``.
+        require: names of candidates that must be in place, as in ``Outcome.bears``: a graph that copies one
+            of them does not compile, ``NotReinplaced`` says why. Graphs without such a candidate compile.
 
     Raises:
         ReinplaceError: an option has another value.
+        TypeError, ValueError: ``require`` is no list of names.
     """
     return {
         "pre_grad_custom_pass": NotePass(),
         "joint_custom_pre_pass": ProtectPass(),
         "joint_custom_post_pass": ProtectPass(),
-        "post_grad_custom_post_pass": ReinplacePass(policy=policy, order=order),
+        "post_grad_custom_post_pass": ReinplacePass(policy=policy, order=order, require=require),
         "disabled_passes": _disabled(),
         schedule.BEFORE_FUSION: behind(FusionVeto, schedule.hook(schedule.BEFORE_FUSION)),
         schedule.AFTER_FUSION: behind(check.ScheduleCheck, schedule.hook(schedule.AFTER_FUSION)),

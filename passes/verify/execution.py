@@ -91,7 +91,7 @@ class _Copier:
         return self._tensors[id(tensor)][1]
 
     def _copied(self, tensor: torch.Tensor) -> torch.Tensor:
-        if _torch.is_fake(tensor):
+        if tensor.is_meta or _torch.fake_mode_of([tensor]) is not None:
             raise ReinplaceError(
                 f"expected real tensors as example inputs, got a {type(tensor).__name__} of shape "
                 f"{tuple(tensor.shape)}; pass tensors with data, for example from torch.randn"

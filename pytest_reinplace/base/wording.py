@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ..passes import Blocker, Outcome
-
-_MOST_BLOCKERS = 3
+    from ..passes import Outcome
 
 
 def bytes_of(count: int) -> str:
@@ -34,16 +32,7 @@ def location(source: str) -> tuple[str, int] | None:
 
 def clone_lines(outcome: Outcome) -> list[str]:
     """Return why a candidate was cloned, label and bytes first; two lines at most."""
-    reason = outcome.reason.sentence if outcome.reason is not None else "for an unknown reason"
-    where = f" in {outcome.graph}" if outcome.graph else ""
-    where += f" at {outcome.source}" if outcome.source else ""
-    lines = [f"{outcome.label}{where}: {bytes_of(outcome.nbytes)}, {reason}"]
-    more = []
-    if outcome.blockers:
-        more.append(f"held back by {_blockers(outcome.blockers)}")
-    if outcome.hint:
-        more.append(f"hint: {outcome.hint}")
-    return [*lines, "  " + "; ".join(more)] if more else lines
+    return outcome.lines()
 
 
 def suspicion(graph: str, labels: Sequence[str], verified: Mapping[str, Any] | None) -> str:
@@ -65,9 +54,3 @@ def suspicion(graph: str, labels: Sequence[str], verified: Mapping[str, Any] | N
     verb = "is" if found["status"] == "different" else "may be"
     text = f"{graph} {verb} miscompiled: {', '.join(labels)} in place although our analysis forbids it"
     return text + ends.get(found["status"], "")
-
-
-def _blockers(blockers: tuple[Blocker, ...]) -> str:
-    text = ", ".join(str(blocker) for blocker in blockers[:_MOST_BLOCKERS])
-    left = len(blockers) - _MOST_BLOCKERS
-    return f"{text} and {left} more" if left > 0 else text

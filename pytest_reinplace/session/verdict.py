@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ..base import wording
+from ..base.nearest import nearest
 from ..call import _torch
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def named_in_place(graphs: Sequence[CapturedGraph], names: Sequence[str], origin
     if problem := unexercised(graphs):
         return Verdict((problem,), origin=origin)
     outcomes = outcomes_of(graphs)
-    clones = [o for o in outcomes if not o.reinplaced and any(_bears(o, name) for name in names)]
+    clones = [o for o in outcomes if not o.reinplaced and any(o.bears(name) for name in names)]
     problems = [*suspects(graphs)]
     if clones:
         problems.append(_not_in_place(clones))
@@ -111,12 +112,13 @@ def named_in_place(graphs: Sequence[CapturedGraph], names: Sequence[str], origin
 def all_known(graphs: Sequence[CapturedGraph], names: Sequence[str], origin: str = "") -> Verdict:
     """Judge that there are candidates of these names, labels or bare arguments."""
     outcomes = outcomes_of(graphs)
-    unknown = [name for name in names if not any(_bears(o, name) for o in outcomes)]
-    if not unknown:
-        return Verdict(origin=origin)
-    known = ", ".join(dict.fromkeys(o.label for o in outcomes))
-    text = f"no candidate is called {', '.join(map(repr, unknown))}; the candidates are {known}"
-    return Verdict((text,), origin=origin)
+    labels = list(dict.fromkeys(o.label for o in outcomes))
+    found = [
+        f"no candidate is called {name!r}{nearest(name, labels)}"
+        for name in names
+        if not any(o.bears(name) for o in outcomes)
+    ]
+    return Verdict(tuple(found), origin=origin)
 
 
 def clones_are(graphs: Sequence[CapturedGraph], expected: Iterable[str], origin: str = "") -> Verdict:
@@ -191,10 +193,6 @@ def as_eager(differences: Sequence[str], tolerance: Tolerance, origin: str = "")
         shown.append(f"  and {len(differences) - _MOST_DIFFERENCES} more")
     head = f"the compiled call differs from eager, allowed is tolerance {tolerance}"
     return Verdict((head, *shown), origin=origin)
-
-
-def _bears(outcome: Outcome, name: str) -> bool:
-    return name in (outcome.label, outcome.arg)
 
 
 def _not_in_place(clones: Sequence[Outcome]) -> str:

@@ -85,7 +85,10 @@ def test_it_is_iterated_counted_and_searched(compiling: pytest.Pytester) -> None
         ("assert_clones != []", "TypeError: expected clones to be compared by ==, got !=*"),
         ("assert_clones", "TypeError: expected assert_clones == [[]...[]], got assert_clones alone*"),
         ("not assert_clones", "TypeError: expected assert_clones == [[]...[]], got assert_clones alone*"),
-        ("'mylib::no.x' not in assert_clones", "AssertionError: no candidate is called 'mylib::no.x'; the *"),
+        (
+            "'mylib::no.x' not in assert_clones",
+            "AssertionError: no candidate is called 'mylib::no.x'; valid are *",
+        ),
         ("3 not in assert_clones", "TypeError: expected a label as a string, got 3"),
     ],
 )

@@ -54,8 +54,10 @@ def test_the_failure_says_what_differs_then_why() -> None:
 def test_names_are_labels_or_arguments() -> None:
     assert named_in_place([GOOD, BAD], ["x", "lib::op.x"]).passed
     assert named_in_place([BAD], ["y"]).problems == ("1 candidate not in place: lib::op.y",)
-    both = named_in_place([BAD], ["y", "lib::op"])
-    assert both.problems[1] == "no candidate is called 'lib::op'; the candidates are lib::op.x, lib::op.y"
+    assert named_in_place([GOOD], ["lib::*", "*.x", "lib::op"]).passed
+    assert not named_in_place([BAD], ["lib::op"]).passed
+    both = named_in_place([BAD], ["y", "lib::po.x"])
+    assert both.problems[1] == "no candidate is called 'lib::po.x': did you mean 'lib::op.x'?"
 
 
 def test_clone_lists_are_compared_with_counts() -> None:

@@ -43,8 +43,11 @@ def hook(name: str) -> Any:
     return inductor_setting(name)
 
 
-def compiling_with(around: Callable[[Any, Callable[[Any], Any]], Any]) -> bool:
-    """Compile each graph by ``around(gm, compile_one)`` from now on; returns whether this torch can."""
+def compiling_with(around: Callable[[Any, Callable[[Any], Any]], Any], let_out: type[Exception]) -> bool:
+    """Compile each graph by ``around(gm, compile_one)`` from now on; returns whether this torch can.
+
+    Errors of the kind ``let_out`` leave Inductor as they are.
+    """
     module = importlib.import_module("torch._inductor.compile_fx")
     compile_one = getattr(module, "fx_codegen_and_compile", None)
     if compile_one is None or getattr(compile_one, "is_around", False):
@@ -56,7 +59,27 @@ def compiling_with(around: Callable[[Any, Callable[[Any], Any]], Any]) -> bool:
 
     compiled.is_around = True  # type: ignore[attr-defined]
     module.fx_codegen_and_compile = compiled  # type: ignore[attr-defined]
+    _let_out(let_out, module)
     return True
+
+
+def _let_out(kind: type[Exception], module: Any) -> None:
+    """Let errors of a kind out of Inductor as they are, which wraps them where it caches nothing."""
+    inner = getattr(module, "_compile_fx_inner", None)
+    if inner is None:
+        return
+
+    @functools.wraps(inner)
+    def compiled(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return inner(*args, **kwargs)
+        except Exception as error:
+            found = getattr(error, "inner_exception", None)
+            if isinstance(found, kind):
+                raise found from None
+            raise
+
+    module._compile_fx_inner = compiled
 
 
 def is_compiling() -> bool:

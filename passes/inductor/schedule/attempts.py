@@ -10,12 +10,15 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import dataclasses
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 from torch.fx import GraphModule
 
 from ...graph.copy import copied
+from ...report import Outcome
+from ...required import NotReinplaced
 from . import _torch
 from .cost import Cost
 from .hook import log, warn
@@ -34,7 +37,9 @@ class Attempt:
         graphs: how many graphs were reinplaced in it: subgraphs have schedules of their own.
         writes: whether anything was written in place in one of them.
         is_open: whether the other way might be cheaper.
+        why: why nothing is reinplaced, where it is not.
         settled: what is to be called once this attempt is the one that counts.
+        copied: what must be in place and is copied in it, and why, where it is for no reason of its own.
     """
 
     way: Way = "as asked"
@@ -43,7 +48,15 @@ class Attempt:
     graphs: int = 0
     writes: bool = False
     is_open: bool = False
+    why: str = ""
     settled: list[Callable[[], None]] = dataclasses.field(default_factory=list)
+    copied: list[tuple[Outcome, str]] = dataclasses.field(default_factory=list)
+
+    def judge(self) -> None:
+        """Raise ``NotReinplaced`` if this attempt copies what must be in place."""
+        if self.copied:
+            why = "; ".join(dict.fromkeys(why for _, why in self.copied))
+            raise NotReinplaced([o for o, _ in self.copied], why, inspect.currentframe())
 
     def settle(self) -> None:
         """Do what waited for this attempt to be the one that counts."""
@@ -79,6 +92,12 @@ def way() -> Way:
     return "as asked" if attempt is None else attempt.way
 
 
+def why_functional() -> str:
+    """Return why nothing is reinplaced in this attempt, ``""`` where something may be."""
+    attempt = _attempt.get()
+    return "" if attempt is None else attempt.why
+
+
 def reinplaced(*, writes: bool, is_open: bool) -> None:
     """Note what became of a graph in this attempt, and whether the other way might be cheaper."""
     attempt = _attempt.get()
@@ -86,6 +105,19 @@ def reinplaced(*, writes: bool, is_open: bool) -> None:
         attempt.graphs += 1
         attempt.writes |= writes
         attempt.is_open = is_open and attempt.graphs == 1
+
+
+def must_not_copy(copied: list[Outcome], why: str) -> None:
+    """Let this attempt fail once it is made, if it is the one that counts, for what it copies and must not.
+
+    Raises:
+        NotReinplaced: a graph is lowered once, whatever comes of it.
+    """
+    attempt, found = _attempt.get(), [(outcome, why) for outcome in copied]
+    if attempt is None:
+        Attempt(copied=found).judge()
+    else:
+        attempt.copied += found
 
 
 def once_settled(callback: Callable[[], None]) -> None:
@@ -103,7 +135,7 @@ def begin(is_wanted: Callable[[], bool]) -> None:
     def compiled(gm: GraphModule, compile_one: Callable[[GraphModule], Any]) -> Any:
         return lowered(gm, compile_one) if is_wanted() else compile_one(gm)
 
-    if not _torch.compiling_with(compiled):
+    if not _torch.compiling_with(compiled, let_out=NotReinplaced):
         warn("a wrong schedule is only warned of on this torch: it has no fx_codegen_and_compile")
 
 
@@ -125,13 +157,16 @@ def lowered(gm: GraphModule, compile_one: Callable[[GraphModule], Any]) -> Any:
             gm, attempt = spare, retry.attempt
             continue
         except BaseException as error:
-            if spare is None or not attempt.writes or not isinstance(error, Exception):
+            is_meant = isinstance(error, NotReinplaced) or not isinstance(error, Exception)
+            if spare is None or not attempt.writes or is_meant:
                 (failed or attempt).settle()
                 raise
             log.warning("compiled once more without writes in place, Inductor failed: %r", error)
-            gm, attempt, failed = spare, Attempt("functional", is_last=True), attempt
+            why = f"Inductor failed at what was written in place: {error!r}"
+            gm, attempt, failed = spare, Attempt("functional", is_last=True, why=why), attempt
             continue
         attempt.settle()
+        attempt.judge()
         return result
 
 

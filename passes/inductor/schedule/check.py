@@ -48,7 +48,8 @@ class ScheduleCheck(Hook):
                 log.warning("Inductor's schedule is wrong, and nothing can be done: %s", found)
         elif found:
             log.warning("compiled once more without writes in place, Inductor's schedule is wrong: %s", found)
-            raise Retry(Attempt("functional", is_last=True), found)
+            why = f"Inductor's schedule is wrong: {found}"
+            raise Retry(Attempt("functional", is_last=True, why=why), found)
         else:
             _compare(attempt, nodes)
 

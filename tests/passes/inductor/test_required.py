@@ -1,0 +1,243 @@
+"""What a user requires to be in place: a graph that copies it does not compile, and the error says why."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import pickle
+from collections.abc import Iterator
+from typing import Any
+from unittest import mock
+
+import pytest
+import torch
+from torch import Tensor
+from torch._dynamo.utils import counters
+from torch._inductor.utils import fresh_inductor_cache
+
+from pytest_reinplace.passes import NotReinplaced, Outcome, ReinplaceError, ReinplacePass, Report, observe
+from pytest_reinplace.passes import inductor_options as options
+from pytest_reinplace.passes.inductor import stage
+from pytest_reinplace.passes.inductor.schedule import attempts, check
+from pytest_reinplace.passes.inductor.schedule._torch import AFTER_FUSION
+from pytest_reinplace.passes.reinplacing import offered
+from pytest_reinplace.passes.required import copied as copied_of
+
+from ..trace import arange, functional, ops
+
+LABEL = "reinplace_test::scale.x"
+WRONG = {"as asked": "they race", "functional": ""}
+
+
+@pytest.fixture
+def empty_cache() -> Iterator[None]:
+    torch.compiler.reset()
+    counters.clear()
+    with fresh_inductor_cache():
+        yield
+    torch.compiler.reset()
+
+
+def in_place(x: Tensor, y: Tensor) -> Tensor:
+    product = x @ x
+    ops.scale(product, y)
+    return product
+
+
+def copied(x: Tensor, y: Tensor) -> Tensor:
+    """Inductor would lose what is written through another dtype into what it computes."""
+    product = x @ x
+    ops.scale(product.view(torch.int32), y.view(torch.int32))
+    return product
+
+
+def run(program: Any, require: Any, **more: Any) -> Tensor:
+    fast = torch.compile(program, fullgraph=True, options={**options(require=require), **more})
+    return fast(arange(4, 4), arange(4, 4))  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("require", "error", "told"),
+    [
+        ("mylib::kv_update.cache", TypeError, r"to list names, as in .*, got 'mylib::kv_update.cache'"),
+        (b"cache", TypeError, "got b'cache'"),
+        (7, TypeError, "to list names, .*, got 7"),
+        (["cache", 7], TypeError, "got 7 among them"),
+        ([], ValueError, "got none"),
+        (["cache", ""], ValueError, "got an empty name"),
+    ],
+)
+def test_wrong_names_are_refused_at_once(require: Any, error: type[Exception], told: str) -> None:
+    with pytest.raises(error, match=told):
+        options(require=require)
+
+
+def test_names_are_a_part_of_what_caches_go_by() -> None:
+    kept = [ReinplacePass(require=r) for r in (None, ["b", "a"], ("a", "b", "b"), ["a"])]
+    uuids = [one.uuid() for one in kept]
+    assert uuids[1] == uuids[2] and len(set(uuids)) == 3
+    assert kept[1] == kept[2] and kept[1].require == ("a", "b")
+
+
+def test_what_the_error_says() -> None:
+    outcomes = [Outcome("l::o.x", "l::o", "x", f"o{i}", reinplaced=False, nbytes=8) for i in range(12)]
+    error = NotReinplaced(outcomes, "planted")
+    first, *more, last = str(error).splitlines()
+    assert first == "12 required candidates not in place: l::o.x"
+    assert more == ["  l::o.x: 8 B, planted"] * 10 and last == "  and 2 more"
+    assert isinstance(error, RuntimeError) and isinstance(error, ReinplaceError)
+    again = pickle.loads(pickle.dumps(error))
+    assert str(again) == str(error) and again.outcomes == error.outcomes == tuple(outcomes)
+
+
+@pytest.mark.usefixtures("empty_cache")
+def test_a_copy_that_may_not_be_does_not_compile() -> None:
+    reports: list[Report] = []
+    with observe(lambda report, _: reports.append(report)), pytest.raises(NotReinplaced) as raised:
+        run(copied, ["other::op", "reinplace_test::*"])
+    (outcome,) = reports[0].outcomes  # told before
+    lines = str(raised.value).splitlines()
+    assert lines[0] == f"1 required candidate not in place: {LABEL}"
+    assert lines[1 : 1 + len(outcome.lines())] == [f"  {line}" for line in outcome.lines()]
+    assert "test_required.py" in lines[1] and "64 B" in lines[1] and "hint: " in lines[2]
+    assert raised.value.outcomes == (outcome,)
+
+
+@pytest.mark.usefixtures("empty_cache")
+def test_what_is_in_place_compiles_and_so_does_what_has_no_such_candidate() -> None:
+    assert torch.equal(run(in_place, [LABEL]), in_place(arange(4, 4), arange(4, 4)))
+    torch.compiler.reset()
+    run(copied, ["other::op", "reinplace_test::scale.by"])
+
+
+@pytest.mark.usefixtures("empty_cache")
+def test_a_graph_that_was_kept_without_it_does_not_do() -> None:
+    for hits in (0, 1):
+        torch.compiler.reset()
+        counters.clear()
+        run(copied, None)
+        assert counters["aot_autograd"]["autograd_cache_hit"] == hits
+    for _ in range(2):  # and what failed is not kept
+        torch.compiler.reset()
+        counters.clear()
+        with pytest.raises(NotReinplaced):
+            run(copied, [LABEL])
+        assert not counters["aot_autograd"]["autograd_cache_hit"]
+        assert not counters["inductor"]["fxgraph_cache_hit"]
+    torch.compiler.reset()
+    run(copied, None)
+
+
+@pytest.mark.usefixtures("empty_cache")
+def test_torch_wraps_it_in_no_other_error_where_nothing_is_cached() -> None:
+    with pytest.raises(NotReinplaced):
+        run(copied, [LABEL], fx_graph_cache=False)
+    torch.compiler.reset()
+    with pytest.raises(torch._inductor.exc.InductorError, match="planted"):  # the twin
+        run(in_place, [LABEL], fx_graph_cache=False, **{AFTER_FUSION: stops("as asked", "functional")})
+
+
+def stops(*ways: str) -> Any:
+    def stop(nodes: list[Any]) -> list[Any]:
+        if attempts.way() in ways:
+            raise ZeroDivisionError("planted")
+        return nodes
+
+    return type(options()[AFTER_FUSION])(stop)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.usefixtures("empty_cache")
+def test_it_holds_for_a_backward(dynamic: bool) -> None:
+    """With symbolic sizes torch compiles it twice, and ignores what is raised at first."""
+
+    class Scaled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Tensor:
+            ctx.save_for_backward(x)
+            return x * x.size(0)
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Tensor) -> Any:
+            return copied(grads[0], ctx.saved_tensors[0]) * grads[0].size(0)
+
+    x = arange(4, 4).requires_grad_()
+    fast = torch.compile(Scaled.apply, dynamic=dynamic, options=options(require=[LABEL]))
+    result = fast(x)
+    with pytest.raises(NotReinplaced, match=LABEL):
+        result.sum().backward()
+
+
+@pytest.mark.usefixtures("quick")
+def test_what_is_compiled_again_without_writes_in_place_is_judged_as_it_is_at_last() -> None:
+    with fresh_inductor_cache(), pytest.raises(NotReinplaced) as raised:
+        run(in_place, [LABEL], **{AFTER_FUSION: stops("as asked")})
+    first, second, *_ = str(raised.value).splitlines()
+    assert first == f"1 required candidate not in place: {LABEL}"
+    assert "64 B, Inductor failed at what was written in place: ZeroDivisionError('planted')" in second
+    torch.compiler.reset()
+    wrong = mock.patch.object(check, "problem", side_effect=lambda _: WRONG[attempts.way()])
+    with fresh_inductor_cache(), wrong, pytest.raises(NotReinplaced, match=r"schedule is wrong: they race"):
+        run(in_place, [LABEL])
+    torch.compiler.reset()
+    with fresh_inductor_cache(), wrong:
+        run(in_place, ["other::op"])
+
+
+def test_it_is_no_failure_of_inductor_that_writes_in_place_may_be_to_blame_for() -> None:
+    calls: list[Any] = []
+
+    def compile_one(gm: Any) -> None:
+        calls.append(gm)
+        attempts.reinplaced(writes=True, is_open=False)
+        raise NotReinplaced([])
+
+    gm, _ = functional(in_place, arange(4, 4), arange(4, 4))
+    with pytest.raises(NotReinplaced):
+        attempts.lowered(gm, compile_one)
+    assert len(calls) == 1
+
+
+def test_it_counts_where_a_graph_was_left_as_it_was(caplog: pytest.LogCaptureFixture) -> None:
+    def fails(*args: Any) -> Any:
+        raise ZeroDivisionError("planted")
+
+    reinplace, other = ReinplacePass(require=[LABEL]), ReinplacePass(require=["other::op"])
+    deciding = mock.patch.object(stage, "reinplace_graph", fails)
+    analysis = mock.patch.object(offered, "analyze_graph", fails)
+    messages = []
+    for analyses in (contextlib.nullcontext(), analysis):  # at last the names are all that is known
+        first, second = (functional(in_place, arange(4, 4), arange(4, 4))[0].graph for _ in range(2))
+        with deciding, analyses, caplog.at_level(logging.WARNING):
+            with pytest.raises(NotReinplaced) as raised:
+                reinplace(first)
+            other(second)
+        messages.append(str(raised.value))
+    assert messages[0] == messages[1]
+    assert "64 B, reinplacing skipped, every wrapper clones: ZeroDivisionError: planted (" in messages[0]
+    reinplace(functional(in_place, arange(4, 4), arange(4, 4))[0].graph)  # the twin
+
+
+def lists_and_stores(x: Tensor, y: Tensor, i: Tensor) -> Tensor:
+    first, second = x @ x, y @ y
+    ops.some([first, second], None)
+    first = torch.index_put(first, (i,), second[0])
+    return first + torch.slice_scatter(x @ y, x[:2], end=2)
+
+
+def test_names_that_are_all_that_is_known_are_those_of_the_analysis(monkeypatch: pytest.MonkeyPatch) -> None:
+    gm, _ = functional(lists_and_stores, arange(4, 4), arange(4, 4), torch.tensor([1]))
+    known = {(o.label, o.nbytes, o.source) for o in offered.offered(gm.graph, stage.Options())}
+    assert len(known) >= 4
+    monkeypatch.setattr(offered, "analyze_graph", None)
+    assert known <= {(o.label, o.nbytes, o.source) for o in offered.offered(gm.graph, stage.Options())}
+
+
+def test_what_is_computed_on_the_way_is_not_copied_where_nothing_is_in_place() -> None:
+    def scattered(x: Tensor, y: Tensor) -> Tensor:
+        return torch.slice_scatter(x * 2, y[:2], end=2).sum(0)
+
+    gm, _ = functional(scattered, arange(4, 4), arange(4, 4))
+    found = offered.offered(gm.graph, stage.Options(target=stage.INDUCTOR))
+    assert any(o.fused for o in found)
+    assert copied_of(["aten::*"], Report(), found, "planted") == []
