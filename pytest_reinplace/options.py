@@ -79,14 +79,14 @@ OPTIONS = (
     Option("html", "write the same, and each graph before and after, as one HTML page to PATH", "PATH"),
     Option(
         "pass",
-        "the pass under test: inductor (default; of corpus entries exact), exact or package.module:attribute",
+        "the pass under test: inductor (default), exact (default of entries) or package.module:attribute",
         "NAME",
         pass_name,
     ),
     Option(
         "backend", "how captured tests compile: inductor, or graph (no code generation)", "NAME", backend_name
     ),
-    Option("device", "where corpus entries and reinplace.device are: cpu or cuda", "NAME", device_name),
+    Option("device", "the device of corpus entries, and reinplace.device: cpu or cuda", "NAME", device_name),
     Option(
         "verify",
         "run every compiled graph before and after the passes on its real inputs, and fail the test where "
@@ -106,13 +106,13 @@ OPTIONS = (
     ),
     Option(
         "measure",
-        "measure corpus entries eagerly, with Inductor's pass and with the pass under test, and hold them "
-        "against the baselines of this device",
+        "measure corpus entries eagerly, with Inductor's pass and with the pass under test, and compare them "
+        "with the baselines of this device",
         check=switch,
     ),
     Option(
         "against",
-        "measure as well, and hold the pass under test against another side of the run: inductor or eager",
+        "measure, and compare the pass under test with another side of the same run: inductor or eager",
         "NAME",
         side_name,
     ),
@@ -121,8 +121,8 @@ OPTIONS = (
         "the folder of the baselines, one file for each device (default: baselines beside the entries)",
         "PATH",
     ),
-    Option("update", "measure as well, and record what was measured as the device's baselines", check=switch),
-    Option("update-new-only", "the same, for entries without a baseline only", check=switch),
+    Option("update", "measure, and record the figures as the device's baselines", check=switch),
+    Option("update-new-only", "the same, but only for entries without a baseline", check=switch),
     Option("disable", "observe nothing; tests that need the plugin are skipped", check=switch),
 )
 

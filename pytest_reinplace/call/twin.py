@@ -83,8 +83,8 @@ def twin(program: Program) -> Twin:
     _copy_gradients(pairs, memo)
     if _sharing({path: a for path, a, _ in pairs}) != _sharing({path: b for path, _, b in pairs}):
         raise TwinError(
-            "the program cannot be copied for the eager run: parameters that are views of one storage come "
-            "out apart; make them buffers or plain tensors"
+            "the program cannot be copied for the eager run: copies of parameters that are views of one "
+            "storage do not share it; make them buffers or plain tensors"
         )
     return Twin(program, dataclasses.replace(program, fn=fn, args=args, kwargs=kwargs), pairs)
 

@@ -60,7 +60,7 @@ def _with_program(
     smallest = Parts(before, inputs).smallest(still_fails)
     if smallest is None:
         return _replaced(
-            verified, no_program="the passes alone, run over the graph once more, do not show it"
+            verified, no_program="the passes alone, run over the graph again, do not reproduce it"
         )
     part, given = smallest
     guilty = replay.guilty_stage(part, given)

@@ -77,7 +77,9 @@ class Watched:
             checking._boxed_call = True
             return checking
         if self._verified is None:
-            self._verified = self._unchecked(f"it became {type(compiled).__name__}, whose calls are not seen")
+            self._verified = self._unchecked(
+                f"it was compiled to a {type(compiled).__name__}, whose calls are not seen"
+            )
         return compiled
 
     def _checking(self, call: Callable[..., Any]) -> Any:

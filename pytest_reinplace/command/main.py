@@ -65,7 +65,7 @@ def _run(given: argparse.Namespace) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="pytest-reinplace",
-        description="Reports of pytest-reinplace, and one-off explanations, outside pytest.",
+        description="Show, compare and merge reports, or explain one function, without pytest.",
         epilog="Exit codes: 0 fine, 1 a limit is exceeded, 2 wrong usage or an input that cannot be used.",
     )
     version = _torch.version("pytest-reinplace") or "unknown"
@@ -73,19 +73,19 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     show = commands.add_parser("show", help="print the terminal section of a JSON report")
     show.add_argument("report", type=Path, metavar="A.json")
-    show.add_argument("--markdown", action="store_true", help="what --reinplace-markdown writes")
+    show.add_argument("--markdown", action="store_true", help="print what --reinplace-markdown writes")
     results = commands.add_parser("results", help="write what a run measured as a page with a plot")
     results.add_argument("report", type=Path, metavar="A.json")
     results.add_argument("out", type=Path, metavar="OUT.md", help="its plot goes beside it, as OUT.svg")
     results.add_argument("--about", default="", metavar="COMMAND", help="the command that measured")
-    _add_compare(commands.add_parser("compare", help="print two reports beside each other, hold limits"))
+    _add_compare(
+        commands.add_parser("compare", help="compare two reports, and fail where a limit is exceeded")
+    )
     merge = commands.add_parser("merge", help="write the reports of several shards as one")
-    merge.add_argument("out", type=Path, metavar="OUT.json", help="written whole or not at all")
+    merge.add_argument("out", type=Path, metavar="OUT.json", help="the report to write")
     merge.add_argument("shards", type=Path, nargs="+", metavar="A.json")
     merge.add_argument("--force", action="store_true", help="replace OUT.json where it exists")
-    _add_explain(
-        commands.add_parser("explain", help="compile a function, say what becomes of each candidate")
-    )
+    _add_explain(commands.add_parser("explain", help="compile a function, and say what is in place"))
     return parser
 
 
@@ -102,9 +102,11 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
         action="store_const",
         const="markdown",
         default="text",
-        help="for a comment on a pull request",
+        help="print Markdown, for a comment on a pull request",
     )
-    forms.add_argument("--json", dest="form", action="store_const", const="json", help="for other programs")
+    forms.add_argument(
+        "--json", dest="form", action="store_const", const="json", help="print JSON, for other programs"
+    )
 
 
 def _add_explain(parser: argparse.ArgumentParser) -> None:
@@ -115,7 +117,7 @@ def _add_explain(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="TENSOR",
-        help="one argument, like float32[8,16]; given once for each, or several in one text",
+        help="an argument, such as float32[8,16]; repeat it for each argument, or give several in one text",
     )
     inputs.add_argument("--inputs", metavar="module:function", help="a callable that returns the arguments")
     parser.add_argument(
@@ -127,7 +129,7 @@ def _add_explain(parser: argparse.ArgumentParser) -> None:
         help="inductor (default), exact or package.module:attribute",
     )
     parser.add_argument("--backend", default="inductor", choices=BACKENDS, help="graph generates no code")
-    parser.add_argument("--device", default="cpu", help="where described tensors are (default: cpu)")
+    parser.add_argument("--device", default="cpu", help="the device of the tensors of --shape (default: cpu)")
 
 
 def _limit(text: str) -> Limit:

@@ -30,7 +30,7 @@ def run(out: Path, paths: Sequence[Path], force: bool) -> int:
     """
     if not force and out.exists():
         raise CommandError(
-            f"{visible(out)}: exists already; --force replaces it, and OUT comes before the shards"
+            f"{visible(out)}: exists already; give --force to replace it. The first path is the one to write"
         )
     shards = [stored.read(path) for path in paths]
     document = merged(shards)

@@ -46,8 +46,8 @@ def check(entry: Entry, program: Program) -> None:
 
     if not isinstance(program.fn, torch.nn.Module):
         raise BuilderError(
-            f"{entry.path}: ahead_of_time is true, but the fn of what {entry.builder} returns is no "
-            f"torch.nn.Module, but {program.fn!r}; only modules can be exported"
+            f"{entry.path}: ahead_of_time is true; expected {entry.builder} to return a Program whose fn is "
+            f"a torch.nn.Module, got {program.fn!r}; only modules can be exported"
         )
 
 
@@ -100,8 +100,8 @@ class AheadOfTime:
         }
         if missing := sorted(set(names) - set(own)):
             raise BuilderError(
-                f"{self._entry.path}: AOTInductor made constants of its own, {', '.join(missing)}, as "
-                "freezing does, and would not see what is written; take that out of 'options'"
+                f"{self._entry.path}: AOTInductor made constants of its own ({', '.join(missing)}), which "
+                "writes do not reach; remove the option that does so from 'options', such as freezing"
             )
         return {name: own[name] for name in names}
 
@@ -116,8 +116,8 @@ class AheadOfTime:
         if small and (written := sorted(small & _written(exported))):
             raise BuilderError(
                 f"{self._entry.path}: {', '.join(map(repr, written))} of {self._entry.builder} is written, "
-                "but has one element: AOTInductor takes it for a constant, and every call would leave the "
-                f"same content there; give it more elements, or set 'options: {{{_FOLDING}: false}}'"
+                "but has one element. AOTInductor takes it for a constant, so that each call starts from the "
+                f"same value; give it more elements, or set 'options: {{{_FOLDING}: false}}'"
             )
 
 

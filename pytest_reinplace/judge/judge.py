@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
+from ..base.wording import bytes_of
 from .after import After
 from .before import Before, Epilogue
 from .fate import Fates
@@ -64,14 +65,14 @@ def _settled(outcome: Outcome, in_place: bool, before: Before) -> Outcome:
         # Where Inductor moved the reader behind the write, only this helps: the program reads first already.
         hint = f"{reason.hint}, or {Reason.MISSED.hint}"
     else:
-        reason, hint = _why(before.added.get(outcome.node, ()))
+        reason, hint = _why(before.added.get(outcome.node, ()), outcome.nbytes)
     return dataclasses.replace(
         outcome, reinplaced=False, reason=reason, blockers=blockers, moved=(), hint=hint
     )
 
 
-def _why(added: tuple[Outcome, ...]) -> tuple[Reason, str]:
-    """Return reason and hint of a clone that our pass does without, or makes smaller copies for."""
+def _why(added: tuple[Outcome, ...], nbytes: int) -> tuple[Reason, str]:
+    """Return reason and hint of a clone that our pass avoids, or replaces by smaller copies."""
     from ..passes import Reason
 
     if not added:
@@ -80,8 +81,9 @@ def _why(added: tuple[Outcome, ...]) -> tuple[Reason, str]:
     reason = first.reason or Reason.MISSED
     if reason is Reason.STILL_READ and len(first.blockers) > 1:
         reason = Reason.CLOBBERED  # what is kept is the result, before a later write into the input
-    labels = ", ".join(dict.fromkeys(outcome.label for outcome in added))
-    return reason, f"a copy of {size} B for {labels} does instead: {Reason.MISSED.hint}"
+    ops = ", ".join(dict.fromkeys(outcome.op for outcome in added))
+    ours, theirs = (bytes_of(count).partition(" (")[0] for count in (size, nbytes))
+    return reason, f"our pass copies {ours} (for {ops}) instead of {theirs}: {Reason.MISSED.hint}"
 
 
 def _left(epilogue: Epilogue, before: Before) -> Outcome:
@@ -90,7 +92,8 @@ def _left(epilogue: Epilogue, before: Before) -> Outcome:
 
     if epilogue.outcome is not None:
         return epilogue.outcome
-    reason, hint = _why(next((before.added[n] for n in epilogue.via if n in before.added), ()))
+    added = next((before.added[n] for n in epilogue.via if n in before.added), ())
+    reason, hint = _why(added, epilogue.nbytes)
     return Outcome(
         label="aten::copy_.self",
         op="aten::copy_",

@@ -19,9 +19,9 @@ METRICS = ("clones", "clone_bytes", "peak_bytes", "runtime_ns", "ratio_ppm")
 _EXACT = METRICS[:3]
 _SLUG = re.compile(r"[a-z0-9_.-]+")
 _HEAD = """\
-# Written by `pytest --reinplace-update`; figures of the named device only. Clones and bytes are exact,
-# runtime_ns is a median of rounds in which all sides were interleaved, ratio_ppm how many millionths of the
-# time of Inductor's pass it surely does not exceed: that is what runtimes are held against.
+# Written by `pytest --reinplace-update`; figures of the named device only. Clones and bytes are exact. All
+# sides run in turns: runtime_ns is the median, ratio_ppm the upper bound (99.9 %) of the runtime divided by
+# that of Inductor's pass, in millionths. The gate compares ratio_ppm.
 """
 
 

@@ -84,7 +84,7 @@ def against_baseline(
         if limit.metric != "runtime":
             continue
         if not usual or name == STOCK:
-            remarks.append(f"runtime was not judged: nothing interleaved with {name} is recorded")
+            remarks.append(f"runtime was not judged: no runtime of {name} beside {STOCK} is recorded")
             continue
         text = f"that of {STOCK}, where at most {usual:.3f} is recorded"
         found = _confirmed(limit, usual, measurement, _to_stock, again, text)

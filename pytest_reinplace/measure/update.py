@@ -56,7 +56,7 @@ def _record(
         found = result.measurement
         name = found.entry
         if not result.is_right:
-            yield f"  {name}: not recorded, for it failed"
+            yield f"  {name}: not recorded: it failed"
         elif name not in entries or not only_new:
             new = baseline.recorded(old, found)
             changed = list(baseline.changes(entries.get(name, {}), new))
@@ -65,7 +65,7 @@ def _record(
     for name in sorted(_gone(entries, results, path, config)):
         del entries[name]
         taken.pop(name, None)
-        yield f"  {name}: removed, for there is no such entry any more"
+        yield f"  {name}: removed: the entry is gone"
     baseline.write(path, device, Baselines(entries, taken))
 
 

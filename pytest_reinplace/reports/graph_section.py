@@ -103,7 +103,10 @@ class GraphSection:
         else:
             total = picture["memory"]["nodes"]
             if total > min(most, sum(1 for line in picture["before"] if line["node"])):
-                found.append(f"A graph of {total} nodes: lines that tell nothing are left out.")
+                found.append(
+                    f"A graph of {total} nodes: only clones, what holds them back, and the lines around them "
+                    "are shown."
+                )
         return found
 
     def _telling(self) -> set[str]:

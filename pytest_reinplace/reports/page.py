@@ -84,8 +84,8 @@ class Page:
                 found[position] = text
         if len(found) < len(sections):
             self._notices.append(
-                f"{len(sections) - len(found)} of {len(sections)} graphs are left out, for the page would be "
-                "too large; the JSON file has them."
+                f"{len(sections) - len(found)} of {len(sections)} graphs are left out: the page would be too "
+                "large. The JSON file has them."
             )
         shown = {sections[i].id for i in found}
         self._ids = {key: name for key, name in self._ids.items() if name in shown}

@@ -56,12 +56,12 @@ Each entry runs eagerly, with Inductor's own pass, and with ours (`exact`), in r
 
 * *peak*: the most memory above the level before the call, exact to the byte;
 * *runtime*: the median of the rounds;
-* *beside*: the runtime by that of Inductor's pass in the same rounds, with bounds that hold with 99.9 %;
-* *moves*: what Inductor counts that the kernels read and write, each operand of an operator as a whole;
-* *least*: what any compiler would have to move: inputs read once, results written once; what kernels of the
-  program update is not counted;
-* *of copy*: which fraction of a plain copy's bandwidth that is, more than all of it where an operator reads
-  only a part of an operand, or finds it in a cache;
+* *beside*: the runtime divided by that of Inductor's pass in the same rounds, with bounds of 99.9 %;
+* *moves*: the bytes that the kernels read and write, as Inductor counts them: each operand as a whole;
+* *least*: the bytes that any compiler has to move: each input read once, each result written once. What the
+  program's own kernels update is not counted;
+* *of copy*: the bandwidth that *moves* reaches, as a part of a plain copy's. It is above 100 % where an
+  operator reads only a part of an operand, or finds it in a cache;
 * *compile*: the first call."""
 
 

@@ -40,7 +40,7 @@ def prepare(paths: Mapping[str, Path]) -> None:
             raise pytest.UsageError(f"{option}: cannot write {path}: {error}") from None
         other = seen.setdefault(os.path.realpath(path), option)
         if other != option:
-            raise pytest.UsageError(f"{option}: {path} is what {other} writes already")
+            raise pytest.UsageError(f"{option}: {path} is written by {other}; give each report its own file")
 
 
 def write(path: Path, text: str, *, append: bool = False) -> None:

@@ -168,8 +168,8 @@ def _in_words(item: pytest.Item) -> Iterator[None]:
     except DeviceLost as error:
         withdraw(item)
         raise GateFailure(
-            f"the device is lost: {error}; nothing runs on it any more in this process. An entry that a pass "
-            "makes do so names it under 'unrunnable'"
+            f"the device is lost: {error}; nothing more can run on it in this process. If a pass causes "
+            "this, name the pass under 'unrunnable' in the entry"
         ) from None
     except BaseException:
         withdraw(item)

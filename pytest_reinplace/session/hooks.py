@@ -54,15 +54,13 @@ def updated(config: pytest.Config, report: dict[str, Any]) -> dict[str, Any]:
     changed = copy.deepcopy(report)
     returned = _asked(hook, config, config=config, report=changed)
     if returned:
-        raise _wrong(
-            hook, config, f"expected None, for the report is changed in place, got {_shown(returned[0])}"
-        )
+        raise _wrong(hook, config, f"expected None, got {_shown(returned[0])}; change the report in place")
     _plain(changed, hook, config)
     try:
         # Read as it will be, so that what a hook breaks is found now and not by the next comparison.
         stored.parse(json.loads(json.dumps(changed)), "the report")
     except stored.StoredError as error:
-        raise _wrong(hook, config, f"left what cannot be read back: {error}") from None
+        raise _wrong(hook, config, f"cannot be read back: {error}") from None
     return changed
 
 
@@ -96,7 +94,7 @@ def _plain(data: Any, hook: HookCaller, config: pytest.Config) -> Any:
     try:
         return json.loads(json.dumps(data, allow_nan=False, sort_keys=True))
     except (TypeError, ValueError, RecursionError) as error:
-        raise _wrong(hook, config, f"expected values that JSON has: {visible(error, 300)}") from None
+        raise _wrong(hook, config, f"expected only values that JSON has: {visible(error, 300)}") from None
 
 
 def _wrong(hook: HookCaller, config: pytest.Config, problem: str) -> HookError:

@@ -108,7 +108,7 @@ def test_an_existing_file_is_replaced_by_force_only(capsys: pytest.CaptureFixtur
     write(Path("2.json"), {"b": test()})
     before = Path("1.json").read_bytes()
     assert main(["merge", "1.json", "2.json"]) == 2
-    assert "1.json: exists already; --force replaces it" in capsys.readouterr().err
+    assert "1.json: exists already; give --force to replace it" in capsys.readouterr().err
     assert Path("1.json").read_bytes() == before
     assert main(["merge", "--force", "1.json", "1.json", "2.json"]) == 0
     assert sorted(data("1.json")["tests"]) == ["a", "b"]

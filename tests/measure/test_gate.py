@@ -91,7 +91,7 @@ def test_a_slower_machine_is_no_regression() -> None:
 def test_runtime_is_not_judged_where_nothing_was_interleaved() -> None:
     recorded = {"exact": {**RECORDED["exact"], "ratio_ppm": 0}}
     found = gate.against_baseline(measurement(2e-3), recorded, LIMITS, measurement)
-    assert found.remarks == ("runtime was not judged: nothing interleaved with exact is recorded",)
+    assert found.remarks == ("runtime was not judged: no runtime of exact beside inductor is recorded",)
     assert not found.excesses
 
 

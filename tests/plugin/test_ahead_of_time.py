@@ -174,7 +174,7 @@ def test_without_folding_a_buffer_may_have_one_element(folder: Path) -> None:
 
 def test_only_modules_are_exported(folder: Path) -> None:
     entry = written(folder, name="function")
-    with pytest.raises(BuilderError, match=r"ahead_of_time is true, but the fn .* no torch\.nn\.Module, but"):
+    with pytest.raises(BuilderError, match=r"ahead_of_time is true; expected .* a torch\.nn\.Module, got"):
         run(entry, entry.presets["cpu"], "exact", "graph", folder)
 
 

@@ -152,7 +152,7 @@ INFO, UPDATE = "pytest_reinplace_device_info", "pytest_reinplace_update_json"
             "return {'name': '漢'}",
             ": expected 'name' to be a text with a letter or a digit, got str '漢'",
         ),
-        (INFO, "return {'name': 'a', 'x': {1}}", ": expected values that JSON has: *set is not JSON*"),
+        (INFO, "return {'name': 'a', 'x': {1}}", ": expected only values that JSON has: *set is not JSON*"),
         (
             UPDATE,
             "report.clear(); int('x\\x1b')",
@@ -161,20 +161,24 @@ INFO, UPDATE = "pytest_reinplace_device_info", "pytest_reinplace_update_json"
         (
             UPDATE,
             "return {**report, 'x': 1}",
-            ": expected None, for the report is changed in place, got dict {*",
+            ": expected None, got dict {*; change the report in place*",
         ),
-        (UPDATE, "report['x'] = float('nan')", ": expected values that JSON has: Out of range float*"),
-        (UPDATE, "report['x'] = print", ": expected values that JSON has: *builtin*is not JSON*"),
+        (UPDATE, "report['x'] = float('nan')", ": expected only values that JSON has: Out of range float*"),
+        (UPDATE, "report['x'] = print", ": expected only values that JSON has: *builtin*is not JSON*"),
         (
             UPDATE,
             "del report['tests']",
-            ": left what cannot be read back: the report: expected a JSON report*",
+            ": cannot be read back: the report: expected a JSON report*",
         ),
-        (UPDATE, "report['schema'] = 99", ": left what cannot be read back: the report: written by a newer*"),
+        (
+            UPDATE,
+            "report['schema'] = 99",
+            ": cannot be read back: the report: written by a newer*",
+        ),
         (
             UPDATE,
             "report['tests']['test_it.py::test_it']['outcome'] = 'odd'",
-            ": left what cannot be read back: *expected 'outcome' to be one of passed, failed, skipped, got*",
+            ": cannot be read back: *expected 'outcome' to be one of passed, failed, skipped, got*",
         ),
     ],
 )

@@ -155,4 +155,4 @@ def test_a_path_that_cannot_be_written_stops_before_the_first_test(compiling: py
 def test_two_reports_in_one_file_are_refused(compiling: pytest.Pytester) -> None:
     result = compiling.runpytest_inprocess("--reinplace-json=x", "--reinplace-markdown=./x")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --reinplace-markdown: *x is what --reinplace-json writes already"])
+    result.stderr.fnmatch_lines(["ERROR: --reinplace-markdown: *x is written by --reinplace-json; give*"])

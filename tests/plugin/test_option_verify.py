@@ -302,7 +302,7 @@ def test_a_compiler_whose_calls_are_not_seen(monkeypatch: pytest.MonkeyPatch) ->
     watched.note(gm)
     assert watched.verified.text == "it was never called with real tensors"
     assert watched.wrapped("a path") == "a path"
-    assert watched.verified.text == "it became str, whose calls are not seen"
+    assert watched.verified.text == "it was compiled to a str, whose calls are not seen"
 
 
 def test_a_defect_of_ours_breaks_no_program(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,8 +92,8 @@ def test_each_option_can_be_set_in_three_places(pytester: pytest.Pytester, optio
             settings(pytester, f"{option.flag}=?", environment=with_it)
 
 
-def test_the_readme_names_each_option() -> None:
-    text = (ROOT / "README.md").read_text()
+def test_the_page_names_each_option() -> None:
+    text = (ROOT / "docs" / "options.md").read_text()
     rows = re.findall(r"^\| `(--reinplace-[a-z-]+)", text, re.MULTILINE)
     assert sorted(rows) == sorted(option.flag for option in OPTIONS)
 

@@ -223,7 +223,7 @@ def test_a_closure_over_numbers_is_fine() -> None:
 def test_parameters_that_share_storage_are_refused() -> None:
     flat = torch.zeros(4)
     parameters = [torch.nn.Parameter(flat[:2]), torch.nn.Parameter(flat[2:])]
-    with pytest.raises(TwinError, match="come out apart"):
+    with pytest.raises(TwinError, match="do not share it"):
         twin(Program(lambda a: a[0] + a[1], (parameters,)))
 
 
