@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ..base import choices
-from ..base.amount import in_bytes
 
 if TYPE_CHECKING:
     from ..base.tolerance import Tolerance
@@ -56,6 +55,8 @@ def _checked(item: pytest.Item, name: str, value: Any) -> Any:
         return value
     try:
         if name in _BYTES:
+            from ..base.amount import in_bytes
+
             return in_bytes(value)
         _TEXTS[name](value if isinstance(value, str) else repr(value))
     except ValueError as error:
