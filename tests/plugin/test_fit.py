@@ -34,7 +34,7 @@ def test_names_are_shortened_where_they_tell_least(text: str, most: int, shown: 
 
 def test_sentences_are_broken_between_words() -> None:
     assert wrapped("the old value is read", 10, "- ", "  ") == ["- the old", "  value is", "  read"]
-    assert wrapped(f"at {PATH}", 20, "", "  ") == ["at", "  …/paged.py:12"]
+    assert wrapped(f"at {PATH}", 15, "", "  ") == ["at", "  …/paged.py:12"]
     assert wrapped(f"at {PATH}", 20, "", "  ", whole=True) == ["at", f"  {PATH}"]
     assert wrapped("", 20) == []
 
