@@ -42,7 +42,7 @@ def _run(given: argparse.Namespace) -> int:
     if given.command == "show":
         from . import show
 
-        return show.show(given.report, given.markdown)
+        return show.show(given.report, given.markdown, given.verbose)
     if given.command == "results":
         from . import results
 
@@ -73,7 +73,10 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     show = commands.add_parser("show", help="print the terminal section of a JSON report")
     show.add_argument("report", type=Path, metavar="A.json")
-    show.add_argument("--markdown", action="store_true", help="print what --reinplace-markdown writes")
+    forms = show.add_mutually_exclusive_group()
+    forms.add_argument("--markdown", action="store_true", help="print what --reinplace-markdown writes")
+    verbose = "print each line with clones, and each test; -vv each clone, too"
+    forms.add_argument("-v", "--verbose", action="count", default=0, help=verbose)
     results = commands.add_parser("results", help="write what a run measured as a page with a plot")
     results.add_argument("report", type=Path, metavar="A.json")
     results.add_argument("out", type=Path, metavar="OUT.md", help="its plot goes beside it, as OUT.svg")

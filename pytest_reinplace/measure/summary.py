@@ -23,8 +23,8 @@ def summarize(terminal: pytest.TerminalReporter, records: Sequence[Record], upda
     for result in results_of(records):
         found = result.measurement
         terminal.line(f"{visible(found.entry, _WIDTH)} on {found.device}", bold=True)
-        for line in table.lines(found):
-            terminal.line(f"  {visible(line, _WIDTH)}")
+        for i, line in enumerate(table.lines(found)):
+            terminal.line(f"  {visible(line, _WIDTH)}", bold=i == 0)
         for line in result.ruling.excesses:
             terminal.line(f"  {visible(line, _WIDTH)}", red=True)
         for line in result.ruling.remarks:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..base.fit import aligned
 from ..compare.figure import shown
 from ..record.figures import EAGER, STOCK, Measurement
 from ..record.paired import ratio
@@ -43,8 +44,5 @@ def _beside(found: Measurement, name: str) -> str:
 
 def lines(found: Measurement) -> Iterator[str]:
     """Yield the table as text, aligned."""
-    table = [("", *COLUMNS[1:]), *rows(found)]
-    widths = [max(len(row[i]) for row in table) for i in range(len(COLUMNS))]
-    for row in table:
-        first, *rest = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-        yield "  ".join([first.strip().ljust(widths[0]), *rest])
+    for row in aligned([COLUMNS, *rows(found)]):
+        yield "  ".join(row)

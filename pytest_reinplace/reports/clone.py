@@ -1,12 +1,12 @@
-"""The clones of a report, the largest first."""
+"""The clones of a report, the largest first, and what is to be said of its graphs."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
-from ..base.wording import plural, suspicion
+from ..base.wording import suspicion
 
 _MOST_BLOCKERS = 3
 
@@ -42,13 +42,31 @@ class Clone:
     @property
     def blockers(self) -> str:
         """What holds it back, the nearest three; empty where nothing does."""
-        found = self.data["blockers"]
-        texts = [
-            f"{b['node']} ({b['op']})" + (f" at {b['source']}" if b["source"] else "")
-            for b in found[:_MOST_BLOCKERS]
-        ]
-        left = len(found) - len(texts)
-        return ", ".join(texts) + (f" and {left} more" if left else "")
+        return held_by(self.data["blockers"])
+
+
+class Remark(NamedTuple):
+    """What is to be said of a graph.
+
+    Args:
+        test: the id of its test.
+        text: the sentence.
+        is_wrong: whether it was written wrongly, or may be; otherwise it could not be judged.
+    """
+
+    test: str
+    text: str
+    is_wrong: bool
+
+
+def held_by(blockers: Sequence[Mapping[str, Any]]) -> str:
+    """Return the first three of the nodes that hold a clone back, and how many more do."""
+    texts = [
+        f"{b['node']} ({b['op']})" + (f" at {b['source']}" if b["source"] else "")
+        for b in blockers[:_MOST_BLOCKERS]
+    ]
+    left = len(blockers) - len(texts)
+    return ", ".join(texts) + (f" and {left} more" if left else "")
 
 
 def clones_of(report: Mapping[str, Any]) -> list[Clone]:
@@ -63,19 +81,15 @@ def clones_of(report: Mapping[str, Any]) -> list[Clone]:
     return sorted(found, key=lambda clone: -clone.nbytes)
 
 
-def title_of(shown: int, count: int) -> str:
-    """Return the heading of a list of clones that shows so many of them."""
-    return "All clones" if shown == count else f"The {shown} largest of {plural(count, 'clone')}"
-
-
-def remarks_of(report: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return what is to be said of graphs that were not judged or not written rightly, with its test."""
+def remarks_of(report: Mapping[str, Any]) -> list[Remark]:
+    """Return what is to be said of graphs: of those that are or may be wrong, then of those not judged."""
     found = []
     for test, data in sorted(report["tests"].items()):
         for graph in data["graphs"]:
             if graph["problem"]:
-                found.append((test, f"{graph['graph']} could not be judged: {graph['problem']}"))
+                text = f"{graph['graph']} could not be judged: {graph['problem']}"
+                found.append(Remark(test, text, is_wrong=False))
             if graph["suspicious"]:
                 text = suspicion(graph["graph"], graph["suspicious"], graph.get("verified"))
-                found.append((test, text))
-    return found
+                found.append(Remark(test, text, is_wrong=True))
+    return sorted(found, key=lambda remark: not remark.is_wrong)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ..base.fit import TIMES
 from ..base.markdown_cell import in_code, table_row, unmarked
 from ..base.wording import bytes_of, plural
 from ..record.counts import counts_of
 from . import measured
-from .clone import Clone, clones_of, remarks_of, title_of
+from .clone import Clone, clones_of, remarks_of
+from .groups import Group, groups_of
 
 # GitHub takes 65,536 characters in a comment.
 MOST_CHARACTERS = 60_000
@@ -17,36 +19,40 @@ _LARGEST = 10
 _REMARKS = 10
 _COUNTS = ("graphs", "candidates", "reinplaced", "cloned")
 _HEADS = ("graphs", "candidates", "in place", "cloned", "bytes cloned")
+_GROUP = ("clone", "bytes", "count", "where", "why", "test")
+_CLONE = ("clone", "bytes", "where", "why", "test")
 
 
 def markdown(report: Mapping[str, Any], most: int = MOST_CHARACTERS) -> str:
-    """Return the report: totals, the ten largest clones, and folded below them every test and every clone.
+    """Return the report: totals, the clones by line and reason, and folded below every test and every clone.
+
+    A hint stands once for each line and reason.
 
     Args:
         report: the document.
         most: characters that it may have, at least 20,000; rows that are left out are counted.
     """
     clones = clones_of(report)
+    groups = groups_of(clones)
+    shown = groups[:_LARGEST]
+    is_all = len(shown) == len(clones)
     found = measured.results(report)
-    parts = [_totals(report), *measured.told(found), *_remarks(report), *_largest(clones)]
+    parts = [_totals(report), *measured.told(found), *_remarks(report), *_largest(shown, len(groups))]
     tests = sorted(report["tests"].items(), key=lambda pair: (-pair[1]["clone_bytes"], pair[0]))
     left = most - sum(len(part) + 1 for part in parts)
     if tests:
         rows = (_test_row(test, data) for test, data in tests)
         # A half for the tests, so that many of them leave room for the clones.
-        budget = left // 2 if len(clones) > _LARGEST else left
+        budget = left if is_all else left // 2
         parts.append(_folded(plural(len(tests), "test"), ("test", "outcome", *_HEADS), rows, budget))
-    if len(clones) > _LARGEST:
+    if not is_all:
         left = most - sum(len(part) + 1 for part in parts)
-        rows = (_clone_row(clone) for clone in clones)
-        parts.append(_folded(plural(len(clones), "clone"), _CLONE, rows, left))
+        listed = _clone_rows(clones, groups[len(shown) :])
+        parts.append(_folded(plural(len(clones), "clone"), _CLONE, listed, left))
     if found:
         left = most - sum(len(part) + 1 for part in parts)
         parts.append(_folded(f"measured: {len(found)}", measured.HEADS, measured.rows(found), left))
     return "\n".join(parts)
-
-
-_CLONE = ("clone", "bytes", "where", "why", "test")
 
 
 def _totals(report: Mapping[str, Any]) -> str:
@@ -67,38 +73,46 @@ def _remarks(report: Mapping[str, Any]) -> Iterable[str]:
     found = remarks_of(report)
     if not found:
         return
-    lines = [f"- {in_code(test)}: {in_code(text)}" for test, text in found[:_REMARKS]]
+    lines = [f"- {in_code(one.test)}: {in_code(one.text)}" for one in found[:_REMARKS]]
     if len(found) > _REMARKS:
         lines.append(f"- and {len(found) - _REMARKS} more")
     yield "### To look at\n\n" + "\n".join(lines) + "\n"
 
 
-def _largest(clones: Sequence[Clone]) -> Iterable[str]:
-    if clones:
-        shown = clones[:_LARGEST]
-        yield f"### {title_of(len(shown), len(clones))}\n\n{_table(_CLONE, map(_clone_row, shown))}"
+def _largest(shown: Sequence[Group], count: int) -> Iterable[str]:
+    if shown:
+        title = "Clones by line and reason" + (f": {len(shown)} of {count}" if count > len(shown) else "")
+        yield f"### {title}\n\n{_table(_GROUP, map(_group_row, shown))}"
 
 
 def _test_row(test: str, data: Mapping[str, Any]) -> str:
     return table_row([in_code(test), data["outcome"], *_numbers(counts_of(data["graphs"]))])
 
 
-def _clone_row(clone: Clone) -> str:
-    why = unmarked(clone.sentence)
-    if clone.blockers:
-        why += f"; held back by {in_code(clone.blockers)}"
-    if clone.data["hint"]:
-        why += f"<br>hint: {unmarked(clone.data['hint'])}"
-    where = in_code(clone.source) if clone.source else in_code(clone.data["node"])
-    return table_row(
-        [
-            in_code(clone.data["label"]),
-            bytes_of(clone.nbytes),
-            where,
-            why,
-            in_code(clone.test),
-        ]
-    )
+def _group_row(group: Group) -> str:
+    more = len(group.labels) - 1
+    label = in_code(group.labels[0]) + (f" and {more} more" if more else "")
+    test = in_code(group.tests[0]) if len(group.tests) == 1 else plural(len(group.tests), "test")
+    why = _why(group.sentence, group.blockers, group.hint)
+    cells = [label, bytes_of(group.nbytes), f"{len(group.clones)}{TIMES}", in_code(group.where), why, test]
+    return table_row(cells)
+
+
+def _clone_rows(clones: Iterable[Clone], hinted: Iterable[Group]) -> Iterable[str]:
+    """Yield a row for each clone, with a hint at the first one of each of the groups."""
+    hints = {id(group.clones[0]): group.hint for group in hinted}
+    for clone in clones:
+        why = _why(clone.sentence, clone.blockers, hints.get(id(clone), ""))
+        where = in_code(clone.source or clone.data["node"])
+        yield table_row(
+            [in_code(clone.data["label"]), bytes_of(clone.nbytes), where, why, in_code(clone.test)]
+        )
+
+
+def _why(sentence: str, blockers: str, hint: str) -> str:
+    why = unmarked(sentence)
+    why += f"; held back by {in_code(blockers)}" if blockers else ""
+    return why + (f"<br>hint: {unmarked(hint)}" if hint else "")
 
 
 def _folded(summary: str, heads: Sequence[str], rows: Iterable[str], budget: int) -> str:

@@ -64,7 +64,7 @@ class Page:
             sums=_sums(report["total"]),
             pass_name=report["pass"] and brief(report["pass"]),
             backend=report["backend"] and brief(report["backend"]),
-            remarks=[(brief(test), brief(text)) for test, text in remarks[:_REMARKS]],
+            remarks=[(brief(one.test), brief(one.text)) for one in remarks[:_REMARKS]],
             notices=self._notices,
             graphs=[Markup(graph) for graph in graphs],
             clones=clones,

@@ -67,8 +67,10 @@ class Controller:
         if self._settings.report:
             from . import files, terminal
 
-            terminal.summarize(terminalreporter, records)
-            for command in files.github_commands(records, self._settings):
+            report = files.document_of(records, self._settings)
+            width = self._config.get_terminal_writer().fullwidth
+            terminal.summarize(terminalreporter, report, width, self._config.option.verbose)
+            for command in files.github_commands(report):
                 terminalreporter.line(command)
         if self._settings.measures:
             from ..measure import summary

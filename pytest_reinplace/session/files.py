@@ -26,7 +26,7 @@ def write_all(records: list[Record], config: pytest.Config) -> list[str]:
     One that fails, for a disk is full or a folder gone, takes no other along; nor does a hook that fails.
     """
     settings, failures = settings_of(config), []
-    report = document(records, settings.pass_name, settings.backend)
+    report = document_of(records, settings)
     for option, path in settings.paths.items():
         written = report
         if option == "--reinplace-json":
@@ -66,10 +66,15 @@ _TEXTS: dict[str, Callable[[dict[str, Any], Path], str]] = {
 }
 
 
-def github_commands(records: list[Record], settings: Settings) -> list[str]:
+def document_of(records: list[Record], settings: Settings) -> dict[str, Any]:
+    """Return the document that every report of a session is made of."""
+    return document(records, settings.pass_name, settings.backend)
+
+
+def github_commands(report: dict[str, Any]) -> list[str]:
     """Return what GitHub makes annotations of; nothing outside a workflow."""
     workflow = Workflow.running()
-    return commands(document(records, settings.pass_name, settings.backend), workflow) if workflow else []
+    return commands(report, workflow) if workflow else []
 
 
 def _is_summary(path: Path) -> bool:

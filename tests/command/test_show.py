@@ -13,10 +13,17 @@ import pytest
 from .reports import clone, graph, in_place, main, test, write
 
 
+@pytest.mark.parametrize("verbose", [[], ["-v"], ["-vv"]])
+@pytest.mark.parametrize("columns", ["80", "140"])
 def test_it_prints_what_the_run_printed(
-    pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str]
+    pytester: pytest.Pytester,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    verbose: list[str],
+    columns: str,
 ) -> None:
     """The run's records are made by hand, as a worker would hand them on: nothing is compiled."""
+    monkeypatch.setenv("COLUMNS", columns)
     graphs = [graph(clone(2048), in_place()), graph(clone(8), suspicious=["a.b"], problem="odd")]
     pytester.makepyfile(
         f"""
@@ -28,24 +35,48 @@ def test_it_prints_what_the_run_printed(
         """
     )
     run = pytester.runpytest_inprocess(
-        "--reinplace-report", "--reinplace-json=a.json", "-pno:hypothesispytest"
+        "--reinplace-report", "--reinplace-json=a.json", "-pno:hypothesispytest", *verbose
     )
     run.assert_outcomes(passed=2)
     begin = next(i for i, line in enumerate(run.outlines) if "= reinplace =" in line)
     end = next(i for i, line in enumerate(run.outlines) if "2 passed in" in line)
     capsys.readouterr()
-    assert main(["show", str(pytester.path / "a.json")]) == 0
+    assert main(["show", *verbose, str(pytester.path / "a.json")]) == 0
     assert capsys.readouterr().out.rstrip() == "\n".join(run.outlines[begin:end]).rstrip()
 
 
 def test_names_with_control_codes_are_escaped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     name = "t.py::a\x1b[2J\r\n\u202e\ud800"
     path = write(tmp_path / "a.json", {name: test(clone(label="x\x07", source="\x1b]0;m.py"))})
-    assert main(["show", path]) == 0
+    assert main(["show", "-vv", path]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert all(line.isprintable() for line in lines)
-    assert r"t.py::a\x1b[2J\r\n\u202e\ud800: 1 graph, 1 candidate, 0 in place, 1 cloned, 32 B" in lines
-    assert any(line.startswith(r"  x\x07 at \x1b]0;m.py: 32 B,") for line in lines)
+    assert any(line.startswith(r"  t.py::a\x1b[2J\r\n\u202e\ud800 ") for line in lines)
+    assert any(r"  x\x07      " in line and r"  \x1b]0;m.py  " in line for line in lines)
+    assert any(r"32 B: x\x07, node index_put at \x1b]0;m.py," in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("variable", "is_coloured"), [("FORCE_COLOR", True), ("NO_COLOR", False), ("LANG", False)]
+)
+def test_it_is_coloured_where_that_is_wanted(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    variable: str,
+    is_coloured: bool,
+) -> None:
+    for name in ("FORCE_COLOR", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    path = write(tmp_path / "a.json", {"t.py::a": test(clone())})
+    main(["show", path])
+    plain = capsys.readouterr().out
+    assert "\x1b" not in plain
+    monkeypatch.setenv(variable, "1")
+    main(["show", path])
+    shown = capsys.readouterr().out
+    assert ("\x1b[33m\x1b[1m   32 B\x1b[0m" in shown) is is_coloured
+    assert re.sub(r"\x1b\[\d+m", "", shown) == plain
 
 
 def test_as_markdown_it_is_what_the_run_wrote(
@@ -101,7 +132,7 @@ def test_as_markdown_a_report_that_cannot_be_used_is_exit_code_2(
 
 def test_an_empty_report_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", write(tmp_path / "a.json", {})]) == 0
-    assert "no test was captured: none ran torch.compile" in capsys.readouterr().out
+    assert capsys.readouterr().out == "reinplace: no test was captured: none ran torch.compile\n"
 
 
 def test_a_report_that_cannot_be_used_is_exit_code_2(
@@ -114,7 +145,17 @@ def test_a_report_that_cannot_be_used_is_exit_code_2(
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["shew"], ["show"], ["show", "a", "b"], ["compare", "a"], ["merge", "a"], ["explain"]]
+    "arguments",
+    [
+        [],
+        ["shew"],
+        ["show"],
+        ["show", "a", "b"],
+        ["show", "-v", "--markdown", "a"],
+        ["compare", "a"],
+        ["merge", "a"],
+        ["explain"],
+    ],
 )
 def test_wrong_usage_is_exit_code_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
@@ -128,7 +169,7 @@ def test_it_imports_no_torch_and_survives_ascii_and_a_closed_pipe(tmp_path: Path
     program = f"""
 import sys
 from pytest_reinplace.command.main import main
-commands = ["compare", {path!r}, {path!r}], ["show", {path!r}], ["show", "--markdown", {path!r}]
+commands = ["compare", {path!r}, {path!r}], ["show", "-vv", {path!r}], ["show", "--markdown", {path!r}]
 code = max(map(main, commands))
 assert not {{"torch", "triton", "yaml", "numpy"}} & set(sys.modules)
 sys.exit(code)
@@ -143,9 +184,10 @@ sys.exit(code)
         env={"PYTHONIOENCODING": "ascii"},
     )
     assert done.returncode == 0, done.stderr
-    assert r"t.py::\xe40: 1 graph" in done.stdout
+    assert r"  t.py::\xe40 " in done.stdout
+    assert "  5000x  aten::index_put.self  " in done.stdout
     process = subprocess.Popen(
-        [sys.executable, "-m", "pytest_reinplace.command", "show", path],
+        [sys.executable, "-m", "pytest_reinplace.command", "show", "-vv", path],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

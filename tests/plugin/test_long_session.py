@@ -57,7 +57,9 @@ def test_two_thousand_tests_give_the_same_report_on_four_workers_as_on_one(tmp_p
         files = [f"--reinplace-{kind}={stem}.{kind}" for kind in FILES]
         done = run(tmp_path, "--reinplace-report", *files, *more)
         assert "20 failed, 1980 passed" in done.stdout, done.stdout[-2000:] + done.stderr
-        assert "total of 2000 tests: 2000 graphs, 2000 candidates, 668 in place, 1332 cloned" in done.stdout
+        assert "2000 tests, 2000 graphs, 2000 candidates, 668 in place, 1332 cloned" in " ".join(
+            done.stdout.split()
+        )
     for kind in FILES:
         assert (tmp_path / f"one.{kind}").read_bytes() == (tmp_path / f"four.{kind}").read_bytes(), kind
     assert len(written(tmp_path / "four.json")) == 2000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
 
 import pytest
@@ -68,7 +69,7 @@ def test_it_holds_totals_and_clones_with_their_reasons(compiling: pytest.Pyteste
     compiling.runpytest_inprocess("--reinplace-markdown=new/out.md").assert_outcomes(passed=2)
     text = (compiling.path / "new/out.md").read_text()
     assert "| 2 | 2 | 2 | 1 | 1 | 32 B |" in text
-    assert "### All clones" in text
+    assert "### Clones by line and reason\n" in text
     assert "the old value is still read after this write; held back by <code>sum" in text
     names = shown(text).names
     assert names[0] == "aten::index_put.self"
@@ -95,20 +96,30 @@ def test_hostile_names_are_shown_and_do_nothing() -> None:
 
 
 def test_the_ten_largest_are_on_top_and_the_rest_is_folded() -> None:
-    clones = [outcome(f"mylib::op{i}.x", nbytes=i) for i in range(1, 13)]
+    clones = [outcome(f"mylib::op{i}.x", nbytes=i, source=f"model.py:{i}") for i in range(1, 13)]
     text = markdown(report({"t": [graph(*clones)]}))
     top, _, folded = text.partition("<details>")
-    assert "### The 10 largest of 12 clones" in top
+    assert "### Clones by line and reason: 10 of 12" in top
     assert [name for name in shown(top).names if "op" in name and "aten" not in name] == [
         f"mylib::op{i}.x" for i in range(12, 2, -1)
     ]
     assert [f"mylib::op{i}.x" in shown(folded).names for i in (1, 2)] == [True, True]
 
 
+def test_a_hint_stands_once_for_each_line_and_reason() -> None:
+    layers = [outcome(nbytes=i, source=f"model.py:{i % 12}", hint=f"hint {i % 12}") for i in range(48)]
+    text = markdown(report({"t": [graph(*layers[:24])], "u": [graph(*layers[24:])]}))
+    top, _, folded = text.partition("<details><summary>48 clones")
+    assert sorted(re.findall(r"hint: (hint \d+)", text)) == sorted(f"hint {i}" for i in range(12))
+    assert top.count("hint: ") == 10
+    assert "| 116 B | 4\N{MULTIPLICATION SIGN} | <code>model&#46;py&#58;11</code> |" in top
+    assert "| 2 tests |" in top
+    assert len([line for line in folded.splitlines() if line.startswith("| <code>aten")]) == 48
+
+
 def test_no_clone_no_list_of_them() -> None:
     text = markdown(report({"t": [graph(in_place())]}))
-    assert "largest" not in text
-    assert "All clones" not in text
+    assert "Clones by line" not in text
 
 
 def test_a_graph_that_was_not_judged_is_said() -> None:

@@ -47,12 +47,12 @@ def test_two_workers_report_like_one_process(compiling: pytest.Pytester) -> None
         shutil.copy(Path(__file__).parent / "kernels.py", compiling.path)
     count = len(list(compiling.path.glob("test_*.py"))) + 1
     compiling.runpytest_inprocess(*_files("serial")).assert_outcomes(passed=count)
-    result = compiling.runpytest_subprocess("--reinplace-report", *_files("parallel"), "-n", "2")
+    result = compiling.runpytest_subprocess("-v", "--reinplace-report", *_files("parallel"), "-n", "2")
     result.assert_outcomes(passed=count)
     result.stdout.fnmatch_lines(
         [
-            "test_it.py::test_clones: 1 graph, 1 candidate, 0 in place, 1 cloned, 32 B",
-            "test_it.py::test_in_place: 1 graph, 1 candidate, 1 in place, 0 cloned",
+            "  test_it.py::test_clones *  1 *  1 *  0 *  1 *  32 B",
+            "  test_it.py::test_in_place *  1 *  1 *  1 *  0 *  0 B",
         ]
     )
     assert '"before": [' in (compiling.path / "serial.json").read_text()

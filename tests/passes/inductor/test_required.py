@@ -218,6 +218,28 @@ def test_it_counts_where_a_graph_was_left_as_it_was(caplog: pytest.LogCaptureFix
     reinplace(functional(in_place, arange(4, 4), arange(4, 4))[0].graph)  # the twin
 
 
+@pytest.mark.parametrize(
+    ("step", "result", "why"),
+    [
+        (
+            "why_unwatched",
+            "planted",
+            "reinplacing skipped, every wrapper clones: fusions are not checked, planted",
+        ),
+        (
+            "_mutates_in_regions",
+            True,
+            "a nested region writes its operands, so that Inductor's own pass decides",
+        ),
+    ],
+)
+def test_it_counts_where_our_pass_does_not_decide(step: str, result: Any, why: str) -> None:
+    gm, _ = functional(in_place, arange(4, 4), arange(4, 4))
+    with mock.patch.object(stage, step, return_value=result), pytest.raises(NotReinplaced) as raised:
+        ReinplacePass(require=[LABEL])(gm.graph)
+    assert raised.value.why == why and why in str(raised.value)
+
+
 def lists_and_stores(x: Tensor, y: Tensor, i: Tensor) -> Tensor:
     first, second = x @ x, y @ y
     ops.some([first, second], None)
