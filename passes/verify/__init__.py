@@ -9,7 +9,7 @@ from .contract import check, take_elements
 from .declaration_check import check_declaration
 from .equivalence import EquivalenceError, assert_equivalent
 from .finding import Finding
-from .foreign import on_graph_module
+from .foreign import name_of, on_graph_module
 from .optimum.search import copied_bytes, minimum_clone_bytes
 from .part import Parts
 from .program_text import UnprintableError, graph_lines, input_lines, registering_files
@@ -27,6 +27,7 @@ __all__ = [
     "graph_lines",
     "input_lines",
     "minimum_clone_bytes",
+    "name_of",
     "on_graph_module",
     "once_settled",
     "registering_files",
