@@ -8,6 +8,7 @@ from ..inductor.schedule.check import watching_schedules
 from .contract import check, take_elements
 from .declaration_check import check_declaration
 from .equivalence import EquivalenceError, assert_equivalent
+from .execution import cloned
 from .finding import Finding
 from .foreign import name_of, on_graph_module
 from .optimum.search import copied_bytes, minimum_clone_bytes
@@ -22,6 +23,7 @@ __all__ = [
     "assert_equivalent",
     "check",
     "check_declaration",
+    "cloned",
     "copied",
     "copied_bytes",
     "graph_lines",

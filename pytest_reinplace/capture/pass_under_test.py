@@ -61,8 +61,15 @@ def find(name: str, folder: Path | None = None) -> PassUnderTest:
     Raises:
         PassError: there is no such pass; names the part of the name that failed.
     """
-    if name in PASSES:
-        return PassUnderTest(name)
+    return PassUnderTest(name) if name in PASSES else of(located(name, folder), name)
+
+
+def located(name: str, folder: Path | None = None) -> Any:
+    """Return what a name ``package.module:attribute`` means, as it is.
+
+    Raises:
+        PassError: there is no such thing; names the part of the name that failed.
+    """
     module_name, colon, attribute = name.partition(":")
     if not colon:
         raise PassError(f"expected one of {', '.join(PASSES)} or package.module:attribute, got {name!r}")
@@ -77,7 +84,7 @@ def find(name: str, folder: Path | None = None) -> PassUnderTest:
             found = getattr(found, part)
         except AttributeError:
             raise PassError(f"pass {name!r}: {found!r} has no attribute {part!r}") from None
-    return of(found, name)
+    return found
 
 
 def of(function: Any, name: str | None = None) -> PassUnderTest:

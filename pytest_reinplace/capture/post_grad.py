@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .pass_under_test import PassUnderTest
 
 _USERS = "post_grad_custom_post_pass"
-_REINPLACE = "reinplace_inplaceable_ops"
+REINPLACE: str = "reinplace_inplaceable_ops"
 # Where Inductor carries out what was decided on wrappers: the decision is complete, the wrappers still there.
 _CARRIED_OUT = "decompose_triton_kernel_wrapper_functional"
 
@@ -66,7 +66,7 @@ class PostGrad:
             return self._users_pass(run)
         if name == CHUNKING and not self._under_test.is_exact:
             self._look()
-        if name == _REINPLACE:
+        if name == REINPLACE:
             return self._reinplace(run)
         if name == _CARRIED_OUT:
             self._conclude()
