@@ -96,7 +96,7 @@ class _Foreign:
         try:
             return self._function(given, **told)
         except AttributeError as error:
-            if error.obj is not given or not hasattr(other, error.name):
+            if error.obj is not given or not hasattr(other, error.name or ""):
                 raise
         if gm.graph is not graph:
             gm.graph = graph

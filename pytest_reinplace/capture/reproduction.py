@@ -119,7 +119,9 @@ def _printable(patches: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     around_fusion = ("_pre_fusion_custom_pass", "_post_fusion_custom_pass")
     ours = ("force_disable_caches", "disabled_passes", *_torch.POST_GRAD_HOOKS, *hooks, *around_fusion)
     given = {name: value for name, value in patches.items() if name not in ours}
-    plain = {name: v for name, v in given.items() if v is None or isinstance(v, bool | int | float | str)}
+    plain: dict[str, Any] = {
+        name: v for name, v in given.items() if v is None or isinstance(v, bool | int | float | str)
+    }
     for hook in _torch.POST_GRAD_HOOKS:
         value = patches[hook] if hook in patches else _torch.inductor_setting(hook)
         several = value if isinstance(value, list | tuple) else [value]
