@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from .assertions import AssertClones, AssertReinplaced
     from .capture.capture import Capture
-    from .workbench import Workbench
+    from .workbench import Reinplace
 
 
 def _capture(request: pytest.FixtureRequest) -> Capture:
@@ -24,11 +24,11 @@ def _capture(request: pytest.FixtureRequest) -> Capture:
 
 
 @pytest.fixture
-def reinplace(request: pytest.FixtureRequest) -> Workbench:
+def reinplace(request: pytest.FixtureRequest) -> Reinplace:
     """Work with passes and callables: ``.apply(gm, my_pass)``, ``.run(fn, x)``, ``.compile(fn)``."""
-    from .workbench import Workbench
+    from .workbench import Reinplace
 
-    return Workbench(_capture(request), item_capture.device_of(request.node))
+    return Reinplace(_capture(request), item_capture.device_of(request.node))
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .base import _torch
 from .call import call
+from .call.trace import Traced, traced
 from .capture import pass_under_test
 from .capture.captured import CapturedGraph
 from .judge.before import Before
@@ -42,7 +43,7 @@ class Run:
     graphs: tuple[CapturedGraph, ...]
 
 
-class Workbench:
+class Reinplace:
     """Runs passes and callables under the capture of a test.
 
     Args:
@@ -65,18 +66,50 @@ class Workbench:
         """What was decided in all graphs so far."""
         return self._capture.report
 
+    def trace(
+        self,
+        fn: Callable[..., Any],
+        /,
+        *args: Any,
+        dynamic: bool | None = None,
+        grad: bool = False,
+        **kwargs: Any,
+    ) -> Traced:
+        """Return the functional graph of ``fn(*args, **kwargs)``, as Inductor's post-grad passes get it.
+
+        ``gm`` of what is returned is for ``apply``, and ``inputs`` for
+        ``passes.verify.assert_equivalent``. No pass is under test here, and nothing is added to ``graphs``.
+        Tensors are left as they are, and without ``grad`` nothing of the graph runs.
+
+        Args:
+            fn: a function or module; what is compiled already is traced as what it was before.
+            args: its arguments; those for parameters named ``dynamic`` and ``grad`` have to be bound before.
+            dynamic: whether sizes are symbolic, as ``torch.compile`` takes it.
+            grad: whether the graphs of training are traced, forward and ``backward``; the forward runs. By
+                default the graph is that of a call without gradients.
+            kwargs: its keyword arguments.
+
+        Raises:
+            AssertionError: a line breaks the graph; names it.
+            ValueError: there is no graph, or, with ``grad``, no result that requires a gradient.
+        """
+        __tracebackhide__ = True
+        return traced(self._capture, fn, args, kwargs, dynamic=dynamic, grad=grad)
+
     def apply(self, gm: GraphModule, my_pass: Callable[..., Any] | str | None = None) -> Report:
         """Run a pass over a functional graph and return what it did.
 
         Args:
             gm: an FX graph as AOTAutograd gives it to the post-grad stage; rewritten and recompiled.
-            my_pass: a callable over the ``GraphModule``, or over the ``Graph`` if its first parameter is
-                annotated so, a ``CustomGraphPass``, or a name as ``--reinplace-pass`` takes it; by default
-                the pass under test.
+            my_pass: a callable over the ``GraphModule`` or the ``Graph``, a ``CustomGraphPass``, or a name as
+                ``--reinplace-pass`` takes it; by default the pass under test. Which of the two it gets, and
+                what it may return, ``passes.verify.on_graph_module`` says.
 
         Raises:
-            pytest_reinplace.passes.GraphError: the graph is not functional.
-            Exception: whatever the pass raises; the graph is then as it was before.
+            pytest_reinplace.passes.GraphError: the graph is not functional, or the pass broke it.
+            Exception: whatever the pass raises, with a note that names it.
+
+        The graph is as it was before when anything is raised.
         """
         under_test = self._capture.pass_under_test
         if isinstance(my_pass, str):

@@ -143,14 +143,16 @@ def load_library(path: str, device_index: int) -> Any:
     return private("torch._inductor", "aoti_load_package")(path, device_index=device_index)
 
 
-Stage = Callable[[Any, str, Callable[[], Any]], Any]
+Stage = Callable[[Any, str, Callable[[], Any], Any], Any]
+POST_GRAD_HOOKS: tuple[str, ...] = ("post_grad_custom_pre_pass", "post_grad_custom_post_pass")
 
 
 @contextlib.contextmanager
 def watching_post_grad(stage: Stage, *, alone: bool = False) -> Iterator[None]:
-    """Hand each stage of the post-grad passes to ``stage(graph_module, name, run)``.
+    """Hand each stage of the post-grad passes to ``stage(graph_module, name, run, custom)``.
 
-    ``run()`` carries the stage out; what ``stage`` returns is what the stage returns.
+    ``run()`` carries the stage out; what ``stage`` returns is what the stage returns. ``custom`` is the pass
+    that the configuration has for this stage, ``None`` where it is one of Inductor's own.
 
     Args:
         stage: who is handed each stage.
@@ -165,7 +167,8 @@ def watching_post_grad(stage: Stage, *, alone: bool = False) -> Iterator[None]:
         def apply(self: Any, pass_fn: Callable[..., Any]) -> Any:
             if self.subsystem != "post_grad_passes":
                 return original(self, pass_fn)
-            return stage(self.gm, self.passname, lambda: carry_out(self, pass_fn))
+            custom = _configured(self.passname, pass_fn)
+            return stage(self.gm, self.passname, lambda: carry_out(self, pass_fn), custom)
 
         apply.torchs = torchs  # type: ignore[attr-defined]
         return apply
@@ -175,6 +178,14 @@ def watching_post_grad(stage: Stage, *, alone: bool = False) -> Iterator[None]:
         replaced(owner, "apply_gm_pass", around(owner.apply_gm_pass)),
     ):
         yield
+
+
+def _configured(stage: str, pass_fn: Any) -> Any:
+    """Return the custom pass that a stage carries out; Inductor runs one of its own by the same name."""
+    pass_fn = getattr(pass_fn, "func", pass_fn)  # one that is told is_inference is a partial
+    given = inductor_setting(stage) if stage in POST_GRAD_HOOKS else None
+    several = given if isinstance(given, list | tuple) else [given]
+    return next((one for one in several if one is not None and pass_fn is getattr(one, "func", one)), None)
 
 
 @contextlib.contextmanager
@@ -292,14 +303,19 @@ def custom_graph_pass() -> Any:
     return private("torch._inductor.custom_graph_pass", "CustomGraphPass")
 
 
-def run_post_grad(gm: Any, example_inputs: Any, *, is_inference: bool) -> None:
-    """Do to an AOTAutograd graph what Inductor does before lowering it, all post-grad passes included."""
+def prepare_for_post_grad(gm: Any, example_inputs: Any) -> Any:
+    """Do to an AOTAutograd graph what Inductor does before its post-grad passes; return the fake mode."""
     import torch
 
-    compile_fx = private("torch._inductor.compile_fx")
     private("torch._inductor.compile_fx", "view_to_reshape")(gm)
     with torch.no_grad():
-        fake_mode = private("torch._inductor.compile_fx", "fake_tensor_prop")(gm, example_inputs)
+        return private("torch._inductor.compile_fx", "fake_tensor_prop")(gm, example_inputs)
+
+
+def run_post_grad(gm: Any, example_inputs: Any, *, is_inference: bool) -> None:
+    """Do to an AOTAutograd graph what Inductor does before lowering it, all post-grad passes included."""
+    compile_fx = private("torch._inductor.compile_fx")
+    fake_mode = prepare_for_post_grad(gm, example_inputs)
     with virtualized().set_fake_mode(fake_mode), compile_fx.get_cuda_device_context(gm):
         private("torch._inductor.compile_fx", "_recursive_post_grad_passes")(gm, is_inference=is_inference)
 

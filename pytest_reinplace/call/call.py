@@ -58,9 +58,9 @@ def with_peak(
     reached from the arguments and from ``fn``, their gradients, and the states of the random generators, are
     put back between.
     """
-    tensors = list(_tensors(fn, args, kwargs))
-    device = "cuda" if any(t.is_cuda for t in tensors) else "cpu"
-    state = State(tensors)
+    held = list(tensors(fn, args, kwargs))
+    device = "cuda" if any(t.is_cuda for t in held) else "cpu"
+    state = State(held)
     try:
         fast(*args, **kwargs)
     finally:
@@ -70,7 +70,8 @@ def with_peak(
         return peak.measured(lambda: fast(*args, **kwargs), device)
 
 
-def _tensors(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[torch.Tensor]:
+def tensors(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[torch.Tensor]:
+    """Yield the strided tensors that can be reached from a callable and its arguments."""
     import torch
 
     closure = inspect.getclosurevars(fn).nonlocals if inspect.isfunction(fn) else {}

@@ -10,7 +10,13 @@ from . import _torch
 _KEPT = ("Explanation:", "Developer debug context:")
 
 
-def told(error: Exception) -> Exception:
+_ALLOWING = (
+    "assert_reinplaced(fn, ...) compiles with fullgraph=True; to allow graph breaks, call "
+    "assert_reinplaced(torch.compile(fn), ...)"
+)
+
+
+def told(error: Exception, advice: str = _ALLOWING) -> Exception:
     """Return what is to be raised in the place of an error of ``torch.compile(fn, fullgraph=True)(...)``.
 
     A graph break becomes an ``AssertionError`` that begins with the line which breaks the graph. Any other
@@ -19,7 +25,7 @@ def told(error: Exception) -> Exception:
     lines = _torch.breaks_at(error)
     if lines is None:
         return error.with_traceback(_outside_torch(error.__traceback__))
-    return AssertionError("\n".join(_broken(str(error), *lines)))
+    return AssertionError("\n".join([*_broken(str(error), *lines), f"  {advice}"]))
 
 
 def _broken(message: str, path: str, line: int, code: str) -> list[str]:
@@ -29,8 +35,6 @@ def _broken(message: str, path: str, line: int, code: str) -> list[str]:
     return [
         f"{place}:{line}: `{code.strip()}` breaks the graph: {first}",
         *(f"  {text}" for text in kept),
-        "  assert_reinplaced(fn, ...) compiles with fullgraph=True; to allow graph breaks, call "
-        "assert_reinplaced(torch.compile(fn), ...)",
     ]
 
 

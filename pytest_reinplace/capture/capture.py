@@ -171,6 +171,18 @@ class Capture:
 
     # -- where torch calls us --------------------------------------------------------------------
 
+    @contextlib.contextmanager
+    def handing_to(self, inner: Callable[..., Any]) -> Iterator[None]:
+        """Let ``inner``, called as ``compile_fx_inner``, compile what this thread compiles in the block.
+
+        Its graphs are those of the stack as it is: no pass is put under test, and nothing is captured.
+        """
+        self._frames.inner = inner
+        try:
+            yield
+        finally:
+            self._frames.inner = None
+
     def _redirect(self, compile_fx: Callable[..., Any], stock: Any) -> Callable[..., Any]:
         """Return ``compile_fx`` with our configuration under the user's, and with our backend."""
 
@@ -183,12 +195,17 @@ class Capture:
         ) -> Any:
             if getattr(self._frames, "compiling", False):  # compile_fx calls itself with the patches applied
                 return compile_fx(model, inputs, inner_compile, config_patches, **kwargs)
-            inner = compile_graph if inner_compile is stock and self.backend == "graph" else inner_compile
-            patches = install.options(self.pass_under_test, config_patches or {})
+            handed = getattr(self._frames, "inner", None)
+            if handed is not None:
+                framed, patches = handed, {**(config_patches or {}), **_UNCACHED}
+            else:
+                inner = compile_graph if inner_compile is stock and self.backend == "graph" else inner_compile
+                patches = install.options(self.pass_under_test, config_patches or {})
+                framed = self._framed(inner, patches)
             self._frames.compiling = True
             try:
                 with self.progress.compiling():
-                    return compile_fx(model, inputs, self._framed(inner, patches), patches, **kwargs)
+                    return compile_fx(model, inputs, framed, patches, **kwargs)
             finally:
                 self._frames.compiling = False
 
@@ -238,7 +255,7 @@ class Capture:
         finally:
             self._frames.current = outer
 
-    def _stage(self, gm: Any, name: str, run: Callable[[], Any]) -> Any:
+    def _stage(self, gm: Any, name: str, run: Callable[[], Any], custom: Any) -> Any:
         post_grad = self._post_grad.get(id(gm))
         frame = getattr(self._frames, "current", None) or _Frame(gm, "fw")
         if post_grad is None:

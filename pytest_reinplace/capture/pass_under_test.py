@@ -7,6 +7,7 @@ import dataclasses
 import importlib
 import inspect
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,8 +61,15 @@ def find(name: str, folder: Path | None = None) -> PassUnderTest:
     Raises:
         PassError: there is no such pass; names the part of the name that failed.
     """
-    if name in PASSES:
-        return PassUnderTest(name)
+    return PassUnderTest(name) if name in PASSES else of(located(name, folder), name)
+
+
+def located(name: str, folder: Path | None = None) -> Any:
+    """Return what a name ``package.module:attribute`` means, as it is.
+
+    Raises:
+        PassError: there is no such thing; names the part of the name that failed.
+    """
     module_name, colon, attribute = name.partition(":")
     if not colon:
         raise PassError(f"expected one of {', '.join(PASSES)} or package.module:attribute, got {name!r}")
@@ -69,27 +77,25 @@ def find(name: str, folder: Path | None = None) -> PassUnderTest:
         try:
             found: Any = importlib.import_module(module_name)
         except Exception as error:
-            what = f"{type(error).__name__}: {error}"
+            what = f"{type(error).__name__}: {error}{_place(error)}"
             raise PassError(f"pass {name!r}: module {module_name!r} cannot be imported: {what}") from error
     for part in attribute.split("."):
         try:
             found = getattr(found, part)
         except AttributeError:
             raise PassError(f"pass {name!r}: {found!r} has no attribute {part!r}") from None
-    return of(found, name)
+    return found
 
 
 def of(function: Any, name: str | None = None) -> PassUnderTest:
     """Return a pass for a callable over a ``GraphModule`` or a ``Graph``, or a ``CustomGraphPass``.
 
-    A callable gets the ``GraphModule``, unless it is a ``CustomGraphPass`` or its first parameter is
-    annotated ``torch.fx.Graph``. A ``CustomGraphPass`` that takes ``is_inference`` (Inductor's
-    ``CustomInferenceAwareGraphPass``) is told. It rewrites in place, or returns the new ``GraphModule``, or
-    an object with it as ``graph_module`` (a ``PassResult``).
+    What it is called with, and what it may return, is that of ``passes.verify.on_graph_module``. A
+    ``CustomGraphPass`` that takes ``is_inference`` (Inductor's ``CustomInferenceAwareGraphPass``) is told.
     """
-    from ..passes.verify import on_graph_module
+    from ..passes.verify import name_of, on_graph_module
 
-    name = name or getattr(function, "__qualname__", None) or type(function).__name__
+    name = name or name_of(function)
     if not callable(function):
         raise PassError(f"pass {name!r}: expected a callable over a graph, got {function!r}")
     base = _torch.custom_graph_pass()
@@ -103,7 +109,18 @@ def of(function: Any, name: str | None = None) -> PassUnderTest:
         if not callable(function):
             raise PassError(f"pass {name!r}: its instances are not callable")
     is_told = isinstance(function, base) and "is_inference" in inspect.signature(function).parameters
-    return PassUnderTest(name, on_graph_module(function), is_told)
+    return PassUnderTest(name, on_graph_module(function, name), is_told)
+
+
+def _place(error: Exception) -> str:
+    """Return the line that raised an error while a module was imported, if Python code did."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [
+        f
+        for f in frames
+        if not f.filename.startswith("<") and f.filename not in (__file__, importlib.__file__)
+    ]
+    return f" (at {lines[-1].filename}:{lines[-1].lineno})" if lines else ""
 
 
 def clone_untouched(graph: Graph) -> None:

@@ -12,6 +12,7 @@ from ..judge.judge import Judgement, judge
 from ..picture.picture import Picture, copied
 from .captured import CapturedGraph
 from .install import CHUNKING
+from .pass_under_test import PassError
 
 if TYPE_CHECKING:
     from torch.fx import GraphModule, Node
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from .pass_under_test import PassUnderTest
 
 _USERS = "post_grad_custom_post_pass"
-_REINPLACE = "reinplace_inplaceable_ops"
+REINPLACE: str = "reinplace_inplaceable_ops"
 # Where Inductor carries out what was decided on wrappers: the decision is complete, the wrappers still there.
 _CARRIED_OUT = "decompose_triton_kernel_wrapper_functional"
 
@@ -65,7 +66,7 @@ class PostGrad:
             return self._users_pass(run)
         if name == CHUNKING and not self._under_test.is_exact:
             self._look()
-        if name == _REINPLACE:
+        if name == REINPLACE:
             return self._reinplace(run)
         if name == _CARRIED_OUT:
             self._conclude()
@@ -116,7 +117,14 @@ class PostGrad:
         self._look()
         if self._under_test.is_stock:
             return run()
-        self._under_test.rewrite(self._gm, is_inference=self._is_inference)
+        try:
+            self._under_test.rewrite(self._gm, is_inference=self._is_inference)
+        except Exception as error:
+            # Torch makes an error of its own of it and drops the notes; traceback and message stay.
+            said = f"{type(error).__name__}: {error}"
+            raise PassError("; ".join([said, *getattr(error, "__notes__", ())])).with_traceback(
+                error.__traceback__
+            ) from error
         return None
 
     def _look(self) -> None:

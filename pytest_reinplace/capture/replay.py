@@ -12,12 +12,25 @@ from typing import TYPE_CHECKING, Any
 from ..base import _torch
 from . import install, pass_under_test
 from .pass_under_test import PassUnderTest
-from .post_grad import PostGrad
+from .post_grad import REINPLACE, PostGrad
 
 if TYPE_CHECKING:
     from torch.fx import GraphModule
 
     from ..passes.verify import Finding
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Stage:
+    """One stage of the post-grad passes.
+
+    Args:
+        name: what Inductor calls it.
+        pass_name: the pass under test, or a custom one of the configuration, that ran there; else empty.
+    """
+
+    name: str
+    pass_name: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -38,14 +51,14 @@ class Replay:
         self,
         gm: GraphModule,
         inputs: Sequence[Any],
-        after_stage: Callable[[str, GraphModule], None] | None = None,
+        after_stage: Callable[[Stage, GraphModule], None] | None = None,
     ) -> tuple[GraphModule, GraphModule]:
         """Return a graph with fake values, and what the passes make of it; ``gm`` stays as it is.
 
         Args:
             gm: a functional graph.
             inputs: real tensors.
-            after_stage: called with the name of each stage of the main graph and what it left.
+            after_stage: called with each stage of the main graph and what it left.
         """
         from ..passes.verify import copied
 
@@ -53,7 +66,7 @@ class Replay:
         functional: list[GraphModule] = []
         followed: dict[int, PostGrad] = {}
 
-        def stage(graph: GraphModule, name: str, carry_out: Callable[[], Any]) -> Any:
+        def stage(graph: GraphModule, name: str, carry_out: Callable[[], Any], custom: Any) -> Any:
             if graph is rewritten and not functional:
                 functional.append(copied(graph))
             if self.under_test.is_stock:
@@ -63,7 +76,7 @@ class Replay:
                 follower = followed.setdefault(id(graph), post_grad)
                 result = follower.stage(name, carry_out)
             if graph is rewritten and after_stage is not None:
-                after_stage(name, copied(graph))
+                after_stage(Stage(name, self._pass_of(name, custom)), copied(graph))
             return result
 
         with _torch.inductor_patched(self.patches), _torch.watching_post_grad(stage, alone=True):
@@ -76,17 +89,26 @@ class Replay:
 
         return check(*self.run(gm, inputs), inputs)
 
-    def guilty_stage(self, gm: GraphModule, inputs: Sequence[Any]) -> tuple[str, Finding] | None:
+    def guilty_stage(self, gm: GraphModule, inputs: Sequence[Any]) -> tuple[Stage, Finding] | None:
         """Return the first stage that leaves a graph which differs, and how; ``None`` where none does."""
         from ..passes.verify import check
 
-        left: list[tuple[str, GraphModule]] = []
-        functional, _ = self.run(gm, inputs, lambda name, graph: left.append((name, graph)))
-        for name, graph in left:
+        left: list[tuple[Stage, GraphModule]] = []
+        functional, _ = self.run(gm, inputs, lambda stage, graph: left.append((stage, graph)))
+        for stage, graph in left:
             found = check(functional, graph, inputs)
             if found.is_different:
-                return name, found
+                return stage, found
         return None
+
+    def _pass_of(self, stage: str, custom: Any) -> str:
+        """Return the name of the pass that ran at a stage, empty where it was one of Inductor's own."""
+        from ..passes import ReinplacePass
+        from ..passes.verify import name_of
+
+        if custom is not None:
+            return "exact" if isinstance(custom, ReinplacePass) else name_of(custom)
+        return self.under_test.name if stage == REINPLACE and not self.under_test.is_stock else ""
 
 
 def load(path: str) -> None:
@@ -103,6 +125,13 @@ def load(path: str) -> None:
     spec.loader.exec_module(module)
 
 
+def _custom(names: Sequence[str]) -> Any:
+    """Return the custom passes that names mean; one alone as itself, for torch 2.11 takes no list."""
+    found = [pass_under_test.located(name, Path.cwd()) for name in names]
+    made = [one() if isinstance(one, type) else one for one in found]
+    return made if len(made) > 1 else made[0]
+
+
 def main(
     gm: GraphModule,
     inputs: Sequence[Any],
@@ -115,7 +144,11 @@ def main(
 
     This is what the programs call that ``--reinplace-verify`` writes.
     """
-    patches = install.options(under_test := pass_under_test.find(pass_name, Path.cwd()), options or {})
+    given = {
+        name: _custom(value) if name in _torch.POST_GRAD_HOOKS else value
+        for name, value in (options or {}).items()
+    }
+    patches = install.options(under_test := pass_under_test.find(pass_name, Path.cwd()), given)
     replay = Replay(under_test, patches, is_inference)
     functional, rewritten = replay.run(gm, inputs)
     found = replay.finding(gm, inputs)

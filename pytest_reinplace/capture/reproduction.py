@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import operator
+import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..base import _torch
 from .verified import Verified
 
 if TYPE_CHECKING:
@@ -67,7 +70,11 @@ def _with_program(
     if guilty is not None:
         stage, first = guilty
         verified = _replaced(
-            verified, stage=stage, node=first.node or found.node, source=first.source or found.source
+            verified,
+            stage=stage.name,
+            pass_name=stage.pass_name,
+            node=first.node or found.node,
+            source=first.source or found.source,
         )
     count = sum(node.op == "call_function" for node in part.graph.nodes)
     try:
@@ -101,13 +108,40 @@ def program(verified: Verified, part: GraphModule, inputs: Sequence[Any], replay
 
 
 def _printable(patches: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return the options that are plain values, and the names of the others that the pass does not bring."""
+    """Return the options that can be written down, and the names of the others that the pass does not bring.
+
+    Custom post-grad passes are written as the list of their names.
+    """
+    from ..passes import ReinplacePass
+    from ..passes.verify import name_of
+
     hooks = ("pre_grad_custom_pass", "joint_custom_pre_pass", "joint_custom_post_pass")
     around_fusion = ("_pre_fusion_custom_pass", "_post_fusion_custom_pass")
-    ours = ("force_disable_caches", "disabled_passes", "post_grad_custom_post_pass", *hooks, *around_fusion)
+    ours = ("force_disable_caches", "disabled_passes", *_torch.POST_GRAD_HOOKS, *hooks, *around_fusion)
     given = {name: value for name, value in patches.items() if name not in ours}
-    plain = {name: v for name, v in given.items() if v is None or isinstance(v, bool | int | float | str)}
+    plain: dict[str, Any] = {
+        name: v for name, v in given.items() if v is None or isinstance(v, bool | int | float | str)
+    }
+    for hook in _torch.POST_GRAD_HOOKS:
+        value = patches[hook] if hook in patches else _torch.inductor_setting(hook)
+        several = value if isinstance(value, list | tuple) else [value]
+        if custom := [one for one in several if one is not None and not isinstance(one, ReinplacePass)]:
+            given[hook] = value
+            if all(map(_is_importable, custom)):
+                plain[hook] = [name_of(one) for one in custom]
     return plain, sorted(set(given) - set(plain))
+
+
+def _is_importable(custom: Any) -> bool:
+    """Return whether a custom pass, or its class, is what its name means."""
+    from ..passes.verify import name_of
+
+    module, _, path = name_of(custom).partition(":")
+    try:
+        found = operator.attrgetter(path)(sys.modules[module])
+    except (AttributeError, KeyError):
+        return False
+    return found is custom or found is type(custom)
 
 
 def _replaced(verified: Verified, **changes: Any) -> Verified:

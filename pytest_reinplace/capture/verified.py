@@ -17,6 +17,7 @@ class Verified:
         node: the first node that computes something else, with its operator.
         source: its line in the user's program.
         stage: the stage of the post-grad passes that left the first wrong graph.
+        pass_name: the pass of the user's, or the one under test, that ran there; empty for Inductor's own.
         program: a small program that shows the difference; empty where there is none.
         no_program: why there is none.
         nodes: how many operators that program calls.
@@ -28,6 +29,7 @@ class Verified:
     node: str = ""
     source: str | None = None
     stage: str = ""
+    pass_name: str = ""
     program: str = ""
     no_program: str = ""
     nodes: int = 0
@@ -40,4 +42,4 @@ class Verified:
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON-ready data, without the program."""
         names = ("status", "text", "node", "source", "stage")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in names} | {"pass": self.pass_name}

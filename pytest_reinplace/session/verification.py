@@ -89,8 +89,10 @@ def text(found: Sequence[Verified], kept: Sequence[Path | None], origin: str) ->
         lines.append(f"graph {one.graph} breaks the contract: {one.text} ({origin})")
         if one.node or one.source:
             lines.append(f"  first node that differs: {one.node or 'not known'} at {one.source or 'no line'}")
-        if one.stage:
-            lines.append(f"  wrong since the stage {one.stage}")
+        if one.pass_name:
+            lines.append(f"  wrong since pass {one.pass_name}")
+        elif one.stage:
+            lines.append(f"  wrong since Inductor's stage {one.stage}")
         size = wording.plural(one.nodes, "operator")
         if path is not None:
             lines.append(f"  run: python {path} ({size}; its text is below)")

@@ -55,6 +55,25 @@ def test_it_can_be_imported_by_its_installed_name(folder: str, tmp_path: Path) -
     assert done.stdout.split() == [f"pytest_reinplace.{folder}"], done.stderr
 
 
+_PUBLIC = """
+import sys
+import pytest_reinplace
+assert "torch" not in sys.modules
+assert not [name for name in sys.modules if name.startswith("pytest_reinplace.")]
+from pytest_reinplace import AssertClones, AssertReinplaced, Program, Reinplace, Traced
+print(sorted(pytest_reinplace.__all__) == sorted(pytest_reinplace._HOMES), Reinplace.__name__)
+pytest_reinplace.Nothing
+"""
+
+
+def test_public_types_are_loaded_when_they_are_asked_for(tmp_path: Path) -> None:
+    done = python("-c", _PUBLIC, cwd=tmp_path)
+    assert done.stdout.split() == ["True", "Reinplace"], done.stderr
+    assert done.stderr.splitlines()[-1] == (
+        "AttributeError: module 'pytest_reinplace' has no attribute 'Nothing'"
+    )
+
+
 _DOWNSTREAM = """
 import corpus, passes
 import pytest_reinplace.corpus, pytest_reinplace.passes

@@ -92,7 +92,7 @@ assert "slice_scatter" in found.before
     run(compiling, body).assert_outcomes(passed=1)
 
 
-@pytest.mark.parametrize(("my_pass", "error"), [("breaks", "KeyError"), ("ill_formed", "RuntimeError")])
+@pytest.mark.parametrize(("my_pass", "error"), [("breaks", "KeyError"), ("ill_formed", "GraphError")])
 def test_a_pass_that_raises_leaves_the_graph_as_it_was(
     compiling: pytest.Pytester, my_pass: str, error: str
 ) -> None:

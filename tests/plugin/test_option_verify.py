@@ -25,6 +25,7 @@ ON_213 = torch.__version__.startswith("2.13.")
 # A pass that is wrong on every torch: it writes in place whatever is read later.
 GREEDY = """
 import torch
+import torch._inductor.custom_graph_pass
 
 def greedy(graph: torch.fx.Graph) -> None:
     for node in graph.find_nodes(op="call_function", target=torch.ops.aten.index_put.default):
@@ -32,6 +33,13 @@ def greedy(graph: torch.fx.Graph) -> None:
 
 def idle(graph: torch.fx.Graph) -> None:
     pass
+
+class Custom(torch._inductor.custom_graph_pass.CustomGraphPass):
+    def __call__(self, graph):
+        greedy(graph)
+
+    def uuid(self):
+        return None
 """
 
 OWN = """
@@ -104,7 +112,7 @@ def test_known_miscompiles_are_found_in_an_unchanged_file(project: pytest.Pytest
             "graph [[]fw 0/0] breaks the contract: output 0 (add): 16 of 16 elements differ, *"
             "(pass inductor, backend graph)",
             "  first node that differs: auto_functionalized_v2 (miscompiled::add_to) at test_programs.py:*",
-            "  wrong since the stage reinplace_inplaceable_ops",
+            "  wrong since Inductor's stage reinplace_inplaceable_ops",
             "  run: python *test_programs.py-test_wrong-op_on_a_copy---fw-0-0.py (4 operators; *)",
             "*= reinplace verify =*",
             "8 graphs checked, 5 wrong, 0 not checked",
@@ -132,11 +140,37 @@ def test_a_pass_of_ones_own(project: pytest.Pytester) -> None:
         [
             "graph [[]fw 0/0] breaks the contract: output 1 (sum_1): 1 of 1 elements differ, first at*",
             "  first node that differs: * at test_own.py:*",
+            "  wrong since pass greedy:greedy",
         ]
     )
     twin = verify(project, "--reinplace-pass=greedy:idle")
     twin.assert_outcomes(passed=1)
     twin.stdout.fnmatch_lines(["1 graph checked, 0 wrong, 0 not checked"])
+
+
+@pytest.mark.parametrize("custom", ["greedy.greedy", "greedy.Custom()"])
+def test_a_custom_pass_of_the_program_is_named_and_runs_in_the_small_program(
+    project: pytest.Pytester, custom: str
+) -> None:
+    source = OWN.replace("import torch", "import greedy, torch").replace(
+        "    torch.compile(keep)(torch.ones(8))",
+        f"    with torch._inductor.config.patch(post_grad_custom_post_pass={custom}):\n"
+        "        torch.compile(keep)(torch.ones(8))",
+    )
+    project.makepyfile(test_own=source)
+    result = verify(project, "--reinplace-json=out.json")
+    result.assert_outcomes(failed=1)
+    name = custom.replace(".", ":").removesuffix("()")
+    result.stdout.fnmatch_lines(["graph * breaks the contract: *", f"  wrong since pass {name}"])
+    report = json.loads((project.path / "out.json").read_text())
+    (graph,) = (graph for test in report["tests"].values() for graph in test["graphs"])
+    assert (graph["verified"]["stage"], graph["verified"]["pass"]) == ("post_grad_custom_post_pass", name)
+    (path,) = (project.path / ".pytest_cache" / "d" / "reinplace").glob("*.py")
+    found = os.pathsep.join([str(project.path), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": found}
+    ran = subprocess.run([sys.executable, path], capture_output=True, text=True, env=environment)
+    assert ran.returncode == 1, ran.stderr
+    assert re.search(r"elements differ", ran.stdout)
 
 
 def test_the_backward_is_checked_when_it_runs(project: pytest.Pytester) -> None:
