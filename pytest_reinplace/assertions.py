@@ -164,7 +164,7 @@ class AssertClones(Clones):
 
     Args:
         capture: the running capture of the test.
-        accepts: as that of :class:`Clones`.
+        accepts: as that of ``Clones``.
     """
 
     def __init__(self, capture: Capture, accepts: Accepts | None = None) -> None:
