@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from .call import call, failure
 from .session import eager, verdict
 from .session.item_capture import origin
+from .session.verdict import Verdict
 
 if TYPE_CHECKING:
     from .capture.capture import Capture
     from .capture.captured import CapturedGraph
     from .passes import Outcome
-    from .session.verdict import Verdict
+
+Accepts = Callable[[list[str], list[str]], bool]
 
 
 def _raise_unless(found: Verdict) -> None:
@@ -87,13 +89,18 @@ class Clones:
     Args:
         graphs: returns the graphs that are meant.
         where: the pass and the backend, for the reader.
+        accepts: is told what was expected and what came in graphs that tell something, and returns whether
+            other clones are all right, for their list is rewritten.
     """
 
     __hash__: ClassVar[None]  # type: ignore[assignment]  # == raises, so no set may look for an equal one
 
-    def __init__(self, graphs: Callable[[], Sequence[CapturedGraph]], where: str) -> None:
+    def __init__(
+        self, graphs: Callable[[], Sequence[CapturedGraph]], where: str, accepts: Accepts | None = None
+    ) -> None:
         self._graphs = graphs
         self._where = where
+        self._accepts = accepts
         self.consulted: bool = False
 
     def __eq__(self, other: object) -> bool:
@@ -149,7 +156,15 @@ class Clones:
         labels = list(other)
         if wrong := [label for label in labels if not isinstance(label, str)]:
             raise TypeError(f"expected labels as strings, got {wrong[0]!r}")
-        return verdict.clones_are(self._graphs(), labels, self._where)
+        graphs = self._graphs()
+        found = verdict.clones_are(graphs, labels, self._where)
+        if (
+            self._accepts is not None
+            and verdict.exercised(graphs).passed
+            and self._accepts(labels, self._found())
+        ):
+            return Verdict()
+        return found
 
 
 class AssertClones(Clones):
@@ -157,10 +172,11 @@ class AssertClones(Clones):
 
     Args:
         capture: the running capture of the test.
+        accepts: as that of ``Clones``.
     """
 
-    def __init__(self, capture: Capture) -> None:
-        super().__init__(lambda: capture.since(0), origin(capture))
+    def __init__(self, capture: Capture, accepts: Accepts | None = None) -> None:
+        super().__init__(lambda: capture.since(0), origin(capture), accepts)
         self._capture = capture
         self._called: list[Clones] = []
 
@@ -178,5 +194,5 @@ class AssertClones(Clones):
         fast = call.compiled(fn)
         eager.beside(self._capture, fn, args, kwargs, lambda: fast(*args, **kwargs))
         graphs = self._capture.since(start)
-        self._called.append(Clones(lambda: graphs, self._where))
+        self._called.append(Clones(lambda: graphs, self._where, self._accepts))
         return self._called[-1]

@@ -45,8 +45,9 @@ def assert_reinplaced(request: pytest.FixtureRequest) -> Iterator[AssertReinplac
 def assert_clones(request: pytest.FixtureRequest) -> Iterator[AssertClones]:
     """Require exactly these clones: ``assert_clones == ["mylib::op.x"]``, ``assert_clones(fn, x) == []``."""
     from .assertions import AssertClones
+    from .session import updating
 
-    clones = AssertClones(_capture(request))
+    clones = AssertClones(_capture(request), updating.comparing(request.node))
     yield clones
     _require_used(request, clones.is_used, "assert_clones == [...]")
 

@@ -121,8 +121,27 @@ OPTIONS = (
         "the folder of the baselines, one file for each device (default: baselines beside the entries)",
         "PATH",
     ),
-    Option("update", "measure, and record the figures as the device's baselines", check=switch),
-    Option("update-new-only", "the same, but only for entries without a baseline", check=switch),
+    Option(
+        "update",
+        "measure as well, record what was measured as the device's baselines, and rewrite expected clones as "
+        "--reinplace-update-clones does",
+        check=switch,
+    ),
+    Option(
+        "update-new-only",
+        "measure as well, and record baselines of entries that have none; nothing is rewritten",
+        check=switch,
+    ),
+    Option(
+        "update-clones",
+        "rewrite the clones that tests and corpus entries expect, in their files, to those that came",
+        check=switch,
+    ),
+    Option(
+        "update-diff",
+        "print what --reinplace-update-clones would write, as a unified diff; no update writes then",
+        check=switch,
+    ),
     Option("disable", "observe nothing; tests that need the plugin are skipped", check=switch),
 )
 
@@ -191,6 +210,8 @@ def _settings(values: Mapping[str, Any]) -> Settings:
         baseline_dir=path("reinplace_baseline_dir"),
         update=bool(values["reinplace_update"]),
         update_new_only=bool(values["reinplace_update_new_only"]),
+        update_clones=bool(values["reinplace_update_clones"]),
+        update_diff=bool(values["reinplace_update_diff"]),
         disable=bool(values["reinplace_disable"]),
     )
 

@@ -8,8 +8,13 @@ import tempfile
 from pathlib import Path
 
 
-def write(path: Path, text: str) -> None:
+def write(path: Path, text: str, mode: int = 0o644) -> None:
     """Write a text: a reader sees what was there before or the new text, never half of it.
+
+    Args:
+        path: the file.
+        text: its content.
+        mode: who may read and write it.
 
     Raises:
         OSError: it cannot be written; what was there before still is.
@@ -18,7 +23,7 @@ def write(path: Path, text: str) -> None:
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
             file.write(text)
-        os.chmod(temporary, 0o644)
+        os.chmod(temporary, mode)
         os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):

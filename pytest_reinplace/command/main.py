@@ -51,6 +51,10 @@ def _run(given: argparse.Namespace) -> int:
         from . import compare
 
         return compare.run(given.old, given.new, given.fail_on, given.form)
+    if given.command == "history":
+        from . import history
+
+        return history.run(given.reports, given.markdown, given.svg, given.bencher, given.pytorch)
     if given.command == "merge":
         from . import merge
 
@@ -84,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_compare(
         commands.add_parser("compare", help="compare two reports, and fail where a limit is exceeded")
     )
+    _add_history(commands.add_parser("history", help="print how figures went over several reports"))
     merge = commands.add_parser("merge", help="write the reports of several shards as one")
     merge.add_argument("out", type=Path, metavar="OUT.json", help="the report to write")
     merge.add_argument("shards", type=Path, nargs="+", metavar="A.json")
@@ -109,6 +114,24 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
     )
     forms.add_argument(
         "--json", dest="form", action="store_const", const="json", help="print JSON, for other programs"
+    )
+
+
+def _add_history(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "reports",
+        type=Path,
+        nargs="+",
+        metavar="A.json",
+        help="oldest first; of a folder all *.json, by name",
+    )
+    parser.add_argument("--markdown", action="store_true", help="for a comment or a page")
+    parser.add_argument("--svg", type=Path, metavar="FILE", help="draw a small chart for each figure")
+    parser.add_argument(
+        "--bencher", type=Path, metavar="FILE", help="write the last report in Bencher's metric format"
+    )
+    parser.add_argument(
+        "--pytorch", type=Path, metavar="FILE", help="write it as records of PyTorch's benchmark database"
     )
 
 

@@ -117,7 +117,7 @@ def _vacuous(rows: Sequence[Row], limits: Sequence[Limit]) -> Iterator[str]:
 
 
 def _row(nodeid: str, old: StoredTest, new: StoredTest, limits: Iterable[Limit]) -> Row:
-    before, now = _figures(old), _figures(new)
+    before, now = old.figures, new.figures
     limits = list(limits)
     unjudged = tuple(_unjudged(old, new))
     clones = tuple(_clones(old, new, is_whole=not unjudged))
@@ -184,11 +184,6 @@ def _slower(limit: Limit, old: StoredTest, new: StoredTest) -> Iterator[str]:
 def _beside_stock(test: StoredTest) -> Ratio | None:
     assert test.sides is not None
     return ratio(test.sides.tested.times, test.sides.sides[STOCK].times)
-
-
-def _figures(test: StoredTest) -> dict[str, int | float]:
-    counts = test.record.counts()
-    return {"clones": counts["cloned"], "clone_bytes": counts["clone_bytes"], **test.measured}
 
 
 def _unjudged(old: StoredTest, new: StoredTest) -> Iterator[str]:

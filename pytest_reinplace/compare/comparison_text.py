@@ -33,7 +33,7 @@ def text(comparison: Comparison) -> Iterator[str]:
         cells = [["test", *map(figure.wording_of, metrics)]]
         cells += [[visible(row.nodeid), *_cells(row, metrics)] for row in changed]
         cells.append(_totals(comparison))
-        yield from _aligned(cells)
+        yield from aligned(cells)
     yield _unchanged(comparison, len(changed))
     for row in comparison.rows:
         yield from (f"{visible(row.nodeid)}: {visible(remark)}" for remark in (*row.remarks, *row.advice))
@@ -60,10 +60,10 @@ def markdown(comparison: Comparison, most: int = MOST_CHARACTERS) -> str:
         parts.append(f"{unmarked(_verdict(comparison))}\n")
     over = [(f"{in_code(n)}: " if n else "") + unmarked(s, _SENTENCE) for n, s in _over(comparison)]
     if over:
-        parts.append("### Over the limit\n\n" + _fitting([f"- {line}" for line in over], most // 4) + "\n")
+        parts.append("### Over the limit\n\n" + fitting([f"- {line}" for line in over], most // 4) + "\n")
     for title, clones in _clones(comparison):
         lines = [f"- {in_code(nodeid)}: {unmarked(text, _SENTENCE)}" for nodeid, text in clones]
-        parts.append(f"### {title}\n\n{_fitting(lines, most // 12)}\n")
+        parts.append(f"### {title}\n\n{fitting(lines, most // 12)}\n")
     parts += [f"### {title}\n\n{_bullets(names, most // 15)}\n" for title, names in _lists(comparison)]
     changed, metrics = _changed(comparison), comparison.metrics
     if changed:
@@ -71,14 +71,14 @@ def markdown(comparison: Comparison, most: int = MOST_CHARACTERS) -> str:
         rows = [table_row([in_code(row.nodeid), *_cells(row, metrics)]) for row in changed]
         head = [table_row(heads), "|" + " --- |" * len(heads), table_row(_totals(comparison))]
         left = most - sum(map(len, parts)) - sum(map(len, head)) - 2000
-        parts.append("\n".join([*head, _fitting(rows, left)]) + "\n")
+        parts.append("\n".join([*head, fitting(rows, left)]) + "\n")
     remarks = [
         f"- {in_code(row.nodeid)}: {unmarked(remark)}"
         for row in comparison.rows
         for remark in (*row.remarks, *row.advice)
     ]
     if remarks:
-        parts.append(_fitting(remarks, max(most - sum(map(len, parts)) - 500, 0)) + "\n")
+        parts.append(fitting(remarks, max(most - sum(map(len, parts)) - 500, 0)) + "\n")
     parts.append(f"{_unchanged(comparison, len(changed))}\n")
     return "\n".join(parts)
 
@@ -98,7 +98,8 @@ def _totals(comparison: Comparison) -> list[str]:
     return [head, *(figure.change(metric, *comparison.total(metric)) for metric in comparison.metrics)]
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a table whose columns stand below each other."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -137,9 +138,9 @@ def _some(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _bullets(names: Sequence[str], budget: int) -> str:
-    fitting = _fitting([f"- {in_code(name)}" for name in names[:_NAMES]], budget)
+    kept = fitting([f"- {in_code(name)}" for name in names[:_NAMES]], budget)
     left = len(names) - _NAMES
-    return f"{fitting}\n\nand {left} more" if left > 0 else fitting
+    return f"{kept}\n\nand {left} more" if left > 0 else kept
 
 
 def _over(comparison: Comparison) -> list[tuple[str, str]]:
@@ -156,7 +157,7 @@ def _verdict(comparison: Comparison) -> str:
     return f"{count} over the limits {limits}"
 
 
-def _fitting(lines: Sequence[str], budget: int) -> str:
+def fitting(lines: Sequence[str], budget: int) -> str:
     """Return as many lines as fit, and how many did not."""
     kept = 0
     while kept < len(lines) and budget >= len(lines[kept]) + 1:

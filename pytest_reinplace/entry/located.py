@@ -40,15 +40,18 @@ class Located:
         key: dotted name of the value (``"presets.cpu.args"``), empty for the whole document.
         line: its line, from 1.
         value: ``dict[str, Located]``, ``list[Located]`` or a scalar.
+        span: where its text begins and ends in the file, in characters; that of an anchor where it is an
+            alias.
     """
 
-    __slots__ = ("key", "line", "path", "value")
+    __slots__ = ("key", "line", "path", "span", "value")
 
-    def __init__(self, path: Path, key: str, line: int, value: Any) -> None:
+    def __init__(self, path: Path, key: str, line: int, value: Any, span: tuple[int, int] = (0, 0)) -> None:
         self.path: Path = path
         self.key: str = key
         self.line: int = line
         self.value: Any = value
+        self.span: tuple[int, int] = span
 
     def error(self, problem: str) -> EntryError:
         """Return an error at this value's line."""
@@ -127,7 +130,11 @@ class Located:
 
 def read(path: Path) -> Located:
     """Read one YAML document; raises :class:`EntryError` with the line of whatever is wrong."""
-    text = _text(path)
+    return parse(path, _text(path))
+
+
+def parse(path: Path, text: str) -> Located:
+    """Return one YAML document of a file that was read already; raises as :func:`read` does."""
     import yaml
 
     loader = yaml.SafeLoader(text)
@@ -179,12 +186,13 @@ class _Reader:
             raise EntryError(
                 self._path, line, f"expected plain data, got the YAML tag {node.tag!r}; put text in quotes"
             )
+        span = node.start_mark.index, node.end_mark.index
         if isinstance(node, yaml.MappingNode):
-            return Located(self._path, key, line, self._entries(node, key, depth))
+            return Located(self._path, key, line, self._entries(node, key, depth), span)
         if isinstance(node, yaml.SequenceNode):
             items = [self.value(item, f"{key}[{i}]", depth + 1) for i, item in enumerate(node.value)]
-            return Located(self._path, key, line, items)
-        return Located(self._path, key, line, self._scalar(node))
+            return Located(self._path, key, line, items, span)
+        return Located(self._path, key, line, self._scalar(node), span)
 
     def _entries(self, node: yaml.MappingNode, prefix: str, depth: int) -> dict[str, Located]:
         entries: dict[str, Located] = {}
@@ -197,7 +205,7 @@ class _Reader:
                 first = entries[name].line
                 raise EntryError(self._path, line, f"duplicate key {name!r}; it is already on line {first}")
             item = self.value(value_node, f"{prefix}.{name}" if prefix else name, depth + 1)
-            entries[name] = Located(self._path, item.key, line, item.value)
+            entries[name] = Located(self._path, item.key, line, item.value, item.span)
         return entries
 
     def _scalar(self, node: yaml.Node) -> Any:

@@ -46,22 +46,39 @@ class EntryVerdict:
     def _cloned(self) -> list[Outcome]:
         return [o for graph in self.graphs for o in graph.report.outcomes if not o.reinplaced]
 
+    @property
+    def differs_in_clones_only(self) -> bool:
+        """Whether nothing is wrong but that other clones came than the entry lists."""
+        return bool(self._in_clones()) and not self._faults()
+
     def problems(self) -> list[str]:
         """Return what is wrong, one line each, wrong values first; empty when the entry passed."""
+        return [*self._faults(), *([] if self._unexercised() else self._in_clones())]
+
+    def _faults(self) -> list[str]:
+        """Return what is wrong whatever the entry lists."""
         found = [*self.differences]
         found += [
             f"graph {graph.id} could not be judged: {graph.problem}" for graph in self.graphs if graph.problem
         ]
         found += [graph.suspicion for graph in self.graphs if graph.suspicion]
+        return [*found, *self._unexercised()]
+
+    def _unexercised(self) -> list[str]:
         if not self.graphs:
-            found.append("no graph was compiled, so the pass was not exercised")
-        elif not any(graph.offered or graph.report.outcomes for graph in self.graphs):
-            found.append("no compiled graph holds a candidate, so the pass was not exercised")
-        elif self.expected is not None:
-            came, expected = Counter(self.clones), Counter(self.expected)
-            found += [f"unexpected clone: {label}" for label in (came - expected).elements()]
-            found += [f"expected as a clone, but in place: {label}" for label in (expected - came).elements()]
-        return found
+            return ["no graph was compiled, so the pass was not exercised"]
+        if not any(graph.offered or graph.report.outcomes for graph in self.graphs):
+            return ["no compiled graph holds a candidate, so the pass was not exercised"]
+        return []
+
+    def _in_clones(self) -> list[str]:
+        if self.expected is None:
+            return []
+        came, expected = Counter(self.clones), Counter(self.expected)
+        return [
+            *(f"unexpected clone: {label}" for label in (came - expected).elements()),
+            *(f"expected as a clone, but in place: {label}" for label in (expected - came).elements()),
+        ]
 
     def __str__(self) -> str:
         """Return the failure text: what differs, then every clone with bytes, reason and blockers."""

@@ -18,6 +18,8 @@ PROPERTY = "reinplace"
 PICTURES = "reinplace_pictures"
 # The name under which what was measured travels along.
 MEASURED = "reinplace_measured"
+# The attribute of a report that brings what came where a file lists expected clones.
+EXPECTED = "reinplace_expected"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

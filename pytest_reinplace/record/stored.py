@@ -43,6 +43,12 @@ class StoredTest:
     measured: Mapping[str, int | float]
     sides: Measurement | None = None
 
+    @property
+    def figures(self) -> dict[str, int | float]:
+        """Its figures by metric; one that was not measured is missing."""
+        counts = self.record.counts()
+        return {"clones": counts["cloned"], "clone_bytes": counts["clone_bytes"], **self.measured}
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Stored:

@@ -26,13 +26,13 @@ class Scale:
 
     nodes: int
     step: int
-    most: int
+    most: float
 
     def x(self, position: float) -> float:
         """Return where a node begins."""
         return round(_LEFT + (_RIGHT - _LEFT) * min(position, self.nodes) / self.nodes, 1)
 
-    def y(self, nbytes: int) -> float:
+    def y(self, nbytes: float) -> float:
         """Return how high bytes are."""
         return round(_BOTTOM - (_BOTTOM - _TOP) * nbytes / self.most, 1)
 

@@ -14,6 +14,7 @@ from .item_capture import settings_of
 if TYPE_CHECKING:
     from ..compare.comparison import Comparison
     from ..record.stored import Stored
+    from .updating import Updates
 
 
 class Controller:
@@ -34,6 +35,11 @@ class Controller:
         self._updated: list[str] = []
         self._old: Stored | None = None
         self._compared: Comparison | None = None
+        self._updates: Updates | None = None
+        if self._settings.rewrites:
+            from .updating import Updates
+
+            self._updates = Updates(config)
         if self._settings.paths:
             from ..reports import target
 
@@ -50,6 +56,8 @@ class Controller:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note a test that has run; the last run of a repeated test counts."""
+        if self._updates is not None:
+            self._updates.take(report)
         if report.when == "call" and report.user_properties:
             record = Record.of(report)
             if record is not None:
@@ -76,6 +84,8 @@ class Controller:
             from ..measure import summary
 
             summary.summarize(terminalreporter, records, self._updated)
+        if self._updates is not None:
+            self._updates.summarize(terminalreporter)
         if self._compared is not None:
             from . import comparison_gate
 
@@ -103,6 +113,8 @@ class Controller:
             self._updated = update.recorded(records, self._config, self._settings.update_new_only)
             if update.failed(self._updated) and session.exitstatus == pytest.ExitCode.OK:
                 session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+        if self._updates is not None:
+            self._updates.finish(session)
         if self._old is not None:
             from . import comparison_gate
 

@@ -22,7 +22,7 @@ from ..measure.result import Result
 from ..measure.sides import DeviceLost, Measured, OutOfMemory, measured
 from ..record.figures import Measurement
 from ..record.record import MEASURED
-from . import device, verification
+from . import device, updating, verification
 from .item_capture import attach, settings_of
 
 if TYPE_CHECKING:
@@ -79,9 +79,8 @@ def _measured(
     unrun = tuple(f"not run with {name}: {why}" for name, why in without.items())
     ruling = dataclasses.replace(ruling, remarks=(*unrun, *_wrong_elsewhere(found), *ruling.remarks))
     verdict = found.verdicts[-1]
-    return verdict, Result(
-        figures(found.sides, found.calls, found.copy_bandwidth), ruling, not verdict.problems()
-    )
+    is_right = not verdict.problems() or updating.accepts(item, verdict)
+    return verdict, Result(figures(found.sides, found.calls, found.copy_bandwidth), ruling, is_right)
 
 
 def _slug(kind: str, backend: str) -> str:

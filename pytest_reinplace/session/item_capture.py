@@ -16,12 +16,15 @@ if TYPE_CHECKING:
 
     from ..capture.capture import Capture
     from ..capture.captured import CapturedGraph
+    from ..expected.found import Found
 
 SETTINGS = pytest.StashKey[Settings]()
 _CAPTURE = pytest.StashKey["Capture"]()
 
 # On the stash of an item that captures by itself what it compiles.
 OWN = pytest.StashKey[bool]()
+# What came where files list the clones that an item expects, by list and labels.
+COMPARED = pytest.StashKey[dict[tuple[str, ...], "Found"]]()
 _PICTURES = pytest.StashKey[str]()
 _RUNNING = pytest.StashKey[pytest.Item]()
 _PASSED = pytest.StashKey[bool]()
@@ -145,12 +148,18 @@ def attach(item: pytest.Item, graphs: Iterable[CapturedGraph]) -> None:
 
 
 def illustrate(item: pytest.Item, report: pytest.TestReport) -> None:
-    """Hand the pictures of a test over to its report; pytest-xdist takes any attribute along."""
+    """Hand pictures and compared lists over to a test's report; pytest-xdist takes any attribute along."""
     if report.when == "call" and _PICTURES in item.stash:
         from ..record.record import PICTURES
 
         setattr(report, PICTURES, item.stash[_PICTURES])
         del item.stash[_PICTURES]
+    if COMPARED in item.stash:
+        from ..record.record import EXPECTED
+
+        compared = [one.to_dict() for one in item.stash[COMPARED].values()]
+        setattr(report, EXPECTED, json.dumps(compared, sort_keys=True))
+        del item.stash[COMPARED]
 
 
 def note_passed(item: pytest.Item) -> None:

@@ -28,12 +28,19 @@ class Settings(NamedTuple):
     baseline_dir: Path | None = None
     update: bool = False
     update_new_only: bool = False
+    update_clones: bool = False
+    update_diff: bool = False
     disable: bool = False
 
     @property
     def updates(self) -> bool:
         """Whether baselines are recorded."""
-        return self.update or self.update_new_only
+        return (self.update or self.update_new_only) and not self.update_diff
+
+    @property
+    def rewrites(self) -> bool:
+        """Whether lists of expected clones are rewritten, or it is shown how they would be."""
+        return self.update or self.update_clones or self.update_diff
 
     @property
     def measures(self) -> bool:
@@ -58,7 +65,8 @@ class Settings(NamedTuple):
     @property
     def collects(self) -> bool:
         """Whether something is made of all tests together once they have run."""
-        return self.reports or self.verify or self.measures or self.compare is not None
+        checks = self.verify or self.measures or self.compare is not None
+        return self.reports or checks or self.rewrites
 
     @property
     def pictured(self) -> bool:

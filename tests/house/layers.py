@@ -28,7 +28,19 @@ PASSES = (
 
 # Rooms of the plugin; its own modules, ``.``, are the hooks and what users see.
 PLUGIN = (
-    *("base", "judge", "picture", "capture", "call", "entry", "record", "compare", "measure", "reports"),
+    *(
+        "base",
+        "judge",
+        "picture",
+        "capture",
+        "call",
+        "entry",
+        "expected",
+        "record",
+        "compare",
+        "measure",
+        "reports",
+    ),
     *("session", ".", "command"),
 )
 

@@ -63,6 +63,8 @@ VALUES: dict[str, tuple[str, str, object, str]] = {
     "measure": ("1", "measure", True, "expected one of 1, true, yes, on, 0, false, no, off, got"),
     "update": ("1", "update", True, "expected one of 1, true, yes, on, 0, false, no, off, got"),
     "update-new-only": ("1", "update_new_only", True, "expected one of 1, true, yes, on, 0, false, no, off,"),
+    "update-clones": ("1", "update_clones", True, "expected one of 1, true, yes, on, 0, false, no, off, got"),
+    "update-diff": ("1", "update_diff", True, "expected one of 1, true, yes, on, 0, false, no, off, got"),
     "against": ("eager", "against", "eager", "expected one of inductor, eager, got"),
     "baseline-dir": ("/x", "baseline_dir", Path("/x"), ""),
     "fail-on": ("clones:0", "fail_on", (limit("clones:0"),), "expected "),
