@@ -113,6 +113,12 @@ _ROWS = (
         seen=_ALL,
     ),
     Defect(
+        "viewed-before-written",
+        "What a kernel writes in strides of its own is read in the strides of a view that was made before.",
+        "mend.stored_early.realize",
+        seen=("2.13",),
+    ),
+    Defect(
         "spoiled-by-a-scatter",
         "What a scatter stores, or where, is read after elements of it were stored.",
         "mend.stored_early.realize",

@@ -190,5 +190,6 @@ def _exclusive(kind: str) -> Iterator[None]:
     number = torch.cuda.current_device() if kind == "cuda" else 0
     user = os.getuid() if hasattr(os, "getuid") else 0
     path = Path(tempfile.gettempdir(), f"pytest-reinplace-{user}-{kind}-{number}.lock")
-    with filelock.FileLock(path, is_singleton=True):  # a kernel may be chosen while its program is measured
+    # A kernel may be chosen while its program is measured, in a backward by a thread of its own.
+    with filelock.FileLock(path, is_singleton=True, thread_local=False):
         yield

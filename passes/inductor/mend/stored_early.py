@@ -10,6 +10,11 @@ would have to do all the same.
 So it is with a value that a kernel is given for several arguments and writes through one of them: Inductor
 would compute it for each of them, into memory of its own.
 
+A value that a kernel writes in other strides than row by row, and of which a view is used before: the view
+takes the strides that Inductor has chosen by then, the kernel asks for its own, and from then on Inductor finds
+the copy in those strides under the name of the value, through the view as well. So the value is computed into
+a view of fresh memory, which has its strides from the start.
+
 And what a scatter, or the places of an ``index_put``, are computed of where they store: in one loop they are
 read after elements before them were stored. So are, of a list, values that are computed where another element
 is written: a kernel computes all elements beside each other, and without one they are stored one by one.
@@ -34,6 +39,7 @@ from ...ops import lists
 from ...ops.computed import has_code
 from ...ops.nested import nodes
 from ...ops.schema import argument, is_operator, schema_of
+from ...ops.true_strides import has_usual_strides
 from ..defects import defended
 from ..lowering import call_of, is_put_off
 
@@ -51,10 +57,12 @@ def realize(graph: Graph) -> int:
     found = _Late(graph, roots, writes if defended("spoiled-by-a-kernel") else {}, inlined)
     if defended("spoiled-by-a-list"):
         found.note_lists(node for kernels in writes.values() for node in kernels if lists.is_list(node))
-    late = [n for n in graph.nodes if found.includes(n) or (n in several and is_put_off(n, {}))]
+    strided = _viewed_before(graph, writes, roots) if defended("viewed-before-written") else set()
+    early = several | strided
+    late = [n for n in graph.nodes if found.includes(n) or (n in early and is_put_off(n, {}))]
     emitter = Emitter(graph, _torch.fake_mode_of([node.meta["val"] for node in late[:1]]))
     for node in late:
-        _store(emitter, node)
+        _store(emitter, node, in_strides=node in strided)
     return len(late)
 
 
@@ -81,6 +89,23 @@ def _given_twice(writes: dict[Node, list[Node]], roots: dict[Node, Node]) -> set
                 found.add(root)
             seen.add(root)
     return found
+
+
+def _viewed_before(graph: Graph, writes: dict[Node, list[Node]], roots: dict[Node, Node]) -> set[Node]:
+    """Return what kernels write, not row by row, and of which a view is made before.
+
+    Not what has sizes that are symbols: no program is known in which that is wrong.
+    """
+    order = {node: i for i, node in enumerate(graph.nodes)}
+    others = [root for root in writes if _has_own_strides(root.meta["val"])]
+    first = {root: order[writes[root][0]] for root in others}
+    views = [node for node in order if viewed(node) is not None]
+    return {roots[node] for node in views if order[node] < first.get(roots[node], 0)}
+
+
+def _has_own_strides(val: torch.Tensor) -> bool:
+    is_static = all(isinstance(n, int) for n in (*val.size(), *val.stride()))
+    return is_static and not has_usual_strides(val) and not Geometry().self_overlapping(Region.of(val))
 
 
 def _inlined(graph: Graph, roots: dict[Node, Node]) -> dict[Node, set[Node]]:
@@ -241,14 +266,19 @@ def _first_after(times: Sequence[int], time: int) -> float:
     return times[at] if at < len(times) else float("inf")
 
 
-def _store(emitter: Emitter, node: Node) -> None:
+def _store(emitter: Emitter, node: Node, *, in_strides: bool) -> None:
     """Copy a value into fresh memory, which everybody uses from then on.
 
-    One of several results is taken out where they are computed: a write may come before it is taken.
+    Of empty memory that is copied into as a whole Inductor keeps nothing, and so not its strides either. One
+    of several results is taken out where they are computed: a write may come before it is taken.
     """
     if node.target is operator.getitem:
         node.all_input_nodes[0].append(node)
     following, before = node.next, set(node.users)
+    if in_strides:
+        stored = emitter.padded(following, node, 0, is_copied=True)
+        node.replace_all_uses_with(stored, delete_user_cb=before.__contains__)
+        return
     fresh = emitter.empty(following, node)
     stored = emitter.call(following, aten.copy_.default, (fresh, node))
     stored.meta["val"] = fresh.meta["val"]

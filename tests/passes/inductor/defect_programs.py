@@ -119,6 +119,14 @@ def through_two_arguments(x: Tensor) -> Tensor:
     return y * 2 + x
 
 
+def viewed_then_scaled(x: Tensor, w: Tensor, by: Tensor) -> Tensor:
+    x[0:5] = w - x[:, 2:3][..., 0]
+    plus = x[:, :3] + 1
+    ops.scale(x, by)
+    x[1:5] = x[0:4] * 3
+    return plus[:, 1]
+
+
 def scattered_of_itself(x: Tensor, places: Tensor) -> Tensor:
     return x.scatter_(0, places, x[: len(places)] * 3)
 
@@ -222,6 +230,9 @@ PROGRAMS: dict[str, Program] = {
     "region-that-writes": Program(regions, lambda: (arange(4),)),
     "spoiled-by-a-kernel": Program(old_beside_new, rows),
     "written-twice": Program(through_two_arguments, lambda: (arange(4, 4),)),
+    "viewed-before-written": Program(
+        viewed_then_scaled, lambda: (arange(50)[::2].view(5, 5), arange(5, 5), arange(5, 5))
+    ),
     "spoiled-by-a-scatter": Program(
         scattered_of_itself, lambda: (torch.arange(41), torch.arange(30) * 7 % 30)
     ),
