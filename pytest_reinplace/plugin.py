@@ -112,10 +112,12 @@ def _fail_where_different(item: pytest.Item) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
-    """Stop capturing after the test's fixtures are torn down."""
+    """Judge what the test's fixtures compiled when they were torn down, and stop capturing."""
     try:
         result = yield
         _fail_where_different(item)
+        if item_capture.passed(item):  # what its fixtures compiled since counts as well
+            item_capture.check_limits(item)
         return result
     finally:
         item_capture.end(item)
@@ -123,8 +125,15 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Send pictures along; keep verdicts readable: torch logs hundreds of empty records in a compile."""
+    """Send pictures along, and keep verdicts readable: torch logs hundreds of empty records in a compile.
+
+    A miscompile fails also where a failure is expected.
+    """
     report = yield
+    if hasattr(report, "wasxfail"):
+        from .session import verification
+
+        verification.refuse_xfail(item, report)
     item_capture.illustrate(item, report)
     if item_capture.running(item) is not None:
         from .session import trace_log

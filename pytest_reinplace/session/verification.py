@@ -50,6 +50,13 @@ def fail_where_different(item: pytest.Item) -> None:
         judge(item, capture.checked_graphs, item_capture.origin(capture))
 
 
+def refuse_xfail(item: pytest.Item, report: pytest.TestReport) -> None:
+    """Let a test fail that compiled a wrong graph, although it is marked ``xfail``."""
+    if item.stash.get(_TOLD, None):
+        report.outcome = "failed"
+        del report.wasxfail
+
+
 def judge(item: pytest.Item, graphs: Sequence[CapturedGraph], origin: str) -> None:
     """Fail a test one of whose graphs breaks the contract and was not told yet."""
     found = _untold(item, graphs)

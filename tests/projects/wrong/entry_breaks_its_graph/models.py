@@ -1,0 +1,13 @@
+import torch
+
+from pytest_reinplace import Program
+
+
+def update(cache, index, value):
+    cache[index] = value
+    torch._dynamo.graph_break()
+    cache[0] = 3
+
+
+def program(device):
+    return Program(update, (torch.ones(8), torch.tensor([1, 3]), torch.ones(2)))

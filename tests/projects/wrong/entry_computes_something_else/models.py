@@ -1,0 +1,12 @@
+import torch
+
+from pytest_reinplace import Program
+
+
+def update(cache, index, value):
+    cache[index] = value
+    return cache * (1.001 if torch.compiler.is_compiling() else 1.0)
+
+
+def program(device):
+    return Program(update, (torch.ones(8), torch.tensor([1, 3]), torch.ones(2)))

@@ -1,0 +1,2 @@
+def rewrite(gm):
+    pass

@@ -1,0 +1,5 @@
+import torch
+
+
+def rewrite(graph: torch.fx.Graph):
+    return len(graph.nodes)
