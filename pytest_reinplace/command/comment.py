@@ -62,6 +62,8 @@ def run(path: Path, where: str | None, repo: str | None, pull: int | None, name:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise CommandError(f"{path}: expected a text in UTF-8: {error}") from None
+    if not text.strip():
+        raise CommandError(f"{path}: expected a text, got an empty file")
     place = _PLACES[where or ("gitlab" if os.environ.get("GITLAB_CI") == "true" else "github")]
     repo = repo or os.environ.get(place.repo) or _missing("a repository", "--repo", place.repo)
     pull = pull or _pull(place)

@@ -194,6 +194,11 @@ def test_what_is_not_known_is_asked_for(
     assert server.asked == []
 
 
+def test_an_empty_text(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "comment.md: expected a text, got an empty file" in refused(capsys, text="\n")
+    assert server.asked == []
+
+
 def test_a_text_that_is_not_there(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["comment", "none.md"]) == 2
     assert "none.md: expected a text in UTF-8: " in capsys.readouterr().err
