@@ -59,6 +59,14 @@ def _run(given: argparse.Namespace) -> int:
         from . import merge
 
         return merge.run(given.out, given.shards, given.force)
+    if given.command == "comment":
+        from . import comment
+
+        return comment.run(given.file, given.forge, given.repo, given.pull, given.name)
+    if given.command == "corpus":
+        from . import corpus
+
+        corpus.run(given.arguments)
     from . import explain
 
     return explain.run(
@@ -69,7 +77,7 @@ def _run(given: argparse.Namespace) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="pytest-reinplace",
-        description="Show, compare and merge reports, or explain one function, without pytest.",
+        description="Show, compare and merge reports, comment on pull requests, explain one function.",
         epilog="Exit codes: 0 fine, 1 a limit is exceeded, 2 wrong usage or an input that cannot be used.",
     )
     version = _torch.version("pytest-reinplace") or "unknown"
@@ -94,6 +102,12 @@ def _parser() -> argparse.ArgumentParser:
     merge.add_argument("shards", type=Path, nargs="+", metavar="A.json")
     merge.add_argument("--force", action="store_true", help="replace OUT.json where it exists")
     _add_explain(commands.add_parser("explain", help="compile a function, and say what is in place"))
+    _add_comment(commands.add_parser("comment", help="keep one comment on a pull request up to date"))
+    # Whatever follows is pytest's, options too: no argument begins with this prefix.
+    corpus = commands.add_parser(
+        "corpus", help="run the entries that are installed with us", prefix_chars="\0", add_help=False
+    )
+    corpus.add_argument("arguments", nargs="*", metavar="ARGUMENT", help="an argument of pytest")
     return parser
 
 
@@ -135,6 +149,18 @@ def _add_history(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_comment(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, metavar="FILE.md", help="the text; it replaces the last one")
+    parser.add_argument(
+        "--forge", choices=("github", "gitlab"), help="default: that whose CI runs this, or github"
+    )
+    parser.add_argument("--repo", metavar="OWNER/NAME", help="default: what the CI says")
+    parser.add_argument("--pull", type=int, metavar="NUMBER", help="default: what the CI says")
+    parser.add_argument(
+        "--name", type=_name, default="reinplace", help="tells several comments apart (default: reinplace)"
+    )
+
+
 def _add_explain(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("function", metavar="module:function")
     inputs = parser.add_mutually_exclusive_group()
@@ -163,6 +189,12 @@ def _limit(text: str) -> Limit:
         return limit(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _name(text: str) -> str:
+    if not text.isprintable() or not text.strip() or "--" in text:
+        raise argparse.ArgumentTypeError(f"expected a name on one line, without --, got {text!r}")
+    return text
 
 
 def _pass(text: str) -> str:

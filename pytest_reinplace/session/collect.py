@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 from collections.abc import Iterator
@@ -131,10 +132,12 @@ class EntryItem(pytest.Function):
 
     def _run(self, preset: Preset, pass_name: str) -> tuple[EntryVerdict, str]:
         from ..entry.run import run
+        from . import turns
 
         backend = self._option("backend", preset.backend)
         settings = settings_of(self.config)
-        verdict = run(
+        once = functools.partial(
+            run,
             self.entry,
             preset,
             pass_name,
@@ -144,6 +147,7 @@ class EntryItem(pytest.Function):
             verified=settings.verify,
             progress=progress.of(self.config),
         )
+        verdict = turns.run(preset.device, once)
         attach(self, verdict.graphs)
         return verdict, backend
 
@@ -173,9 +177,10 @@ class EntryItem(pytest.Function):
         """Show a verdict, or a wrong entry, as its text alone, and anything else as pytest does."""
         from ..call.program import BuilderError
         from ..call.twin import TwinError
+        from ..measure.sides import OutOfMemory
         from .entry_test import GateFailure
 
-        if isinstance(excinfo.value, EntryFailure | BuilderError | GateFailure | TwinError):
+        if isinstance(excinfo.value, EntryFailure | BuilderError | GateFailure | OutOfMemory | TwinError):
             return str(excinfo.value)
         return super().repr_failure(excinfo)
 

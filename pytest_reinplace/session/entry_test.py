@@ -7,7 +7,6 @@ import dataclasses
 import functools
 import json
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,10 +18,10 @@ from ..compare.limit import exact
 from ..measure import baseline, gate
 from ..measure.benchmark import effort, report, withdraw
 from ..measure.result import Result
-from ..measure.sides import DeviceLost, Measured, OutOfMemory, measured
+from ..measure.sides import DeviceLost, Measured, measured
 from ..record.figures import Measurement
 from ..record.record import MEASURED
-from . import device, updating, verification
+from . import device, turns, updating, verification
 from .item_capture import attach, settings_of
 
 if TYPE_CHECKING:
@@ -42,10 +41,12 @@ def run(item: pytest.Item, entry: Entry, preset: Preset, pass_name: str, backend
     """Measure an entry and hold it against what it may cost; returns the verdict on what it computes.
 
     Raises:
-        GateFailure: a figure is over its limit, a device is out of memory, or a file of baselines is wrong.
+        GateFailure: a figure is over its limit, or a file of baselines is wrong.
+        OutOfMemory: the device has not enough memory.
     """
     with _in_words(item):
-        verdict, result = _measured(item, entry, preset, pass_name, backend)
+        once = functools.partial(_measured, item, entry, preset, pass_name, backend)
+        verdict, result = turns.run(preset.device, once)
     _hand_on(item, verdict, result)
     if result.is_right and result.ruling.excesses:
         verification.judge(item, verdict.graphs, f"pass {pass_name}, backend {backend}")
@@ -68,7 +69,7 @@ def _measured(
         backend,
         root,
         effort=effort(item.config),
-        alone=functools.partial(_exclusive, preset.device),
+        alone=functools.partial(turns.exclusive, preset.device),
         progress=progress.of(item.config),
         pictured=settings.pictured,
         verified=settings.verify,
@@ -158,9 +159,6 @@ def _in_words(item: pytest.Item) -> Iterator[None]:
     """Say in words what ends one entry; the others go on."""
     try:
         yield
-    except OutOfMemory as error:
-        withdraw(item)
-        raise GateFailure(f"out of memory: {error}; choose smaller args for this device") from None
     except baseline.BaselineError as error:
         withdraw(item)
         raise GateFailure(str(error)) from None
@@ -173,23 +171,3 @@ def _in_words(item: pytest.Item) -> Iterator[None]:
     except BaseException:
         withdraw(item)
         raise
-
-
-@contextlib.contextmanager
-def _exclusive(kind: str) -> Iterator[None]:
-    """Let one process at a time measure on a device: two workers of pytest-xdist may have the same one.
-
-    The processes of one launch measure together; where they share a processor the first one locks it.
-    """
-    if kind == "cpu" and launch.local_rank():
-        yield
-        return
-    import filelock
-    import torch
-
-    number = torch.cuda.current_device() if kind == "cuda" else 0
-    user = os.getuid() if hasattr(os, "getuid") else 0
-    path = Path(tempfile.gettempdir(), f"pytest-reinplace-{user}-{kind}-{number}.lock")
-    # A kernel may be chosen while its program is measured, in a backward by a thread of its own.
-    with filelock.FileLock(path, is_singleton=True, thread_local=False):
-        yield

@@ -23,7 +23,8 @@ def test_a_command_is_understood(command: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_every_command_is_shown() -> None:
-    assert {command.split()[0] for command in COMMANDS} == {"show", "compare", "history", "merge", "explain"}
+    shown = {"show", "compare", "history", "merge", "explain", "comment", "corpus"}
+    assert {command.split()[0] for command in COMMANDS} == shown
 
 
 def test_options_of_pytest_are_understood(pytester: pytest.Pytester) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import torch
 
 from pytest_reinplace.base import _torch
-from pytest_reinplace.session.entry_test import _exclusive
+from pytest_reinplace.session import turns
 
 
 @pytest.fixture
@@ -57,21 +57,57 @@ def test_a_kernel_may_be_chosen_while_its_program_is_measured() -> None:
     entered = threading.Event()
 
     def nested() -> None:
-        with _exclusive("cpu"), _exclusive("cpu"):
+        with turns.exclusive("cpu"), turns.exclusive("cpu"):
             entered.set()
 
     threading.Thread(target=nested, daemon=True).start()
     assert entered.wait(30)
 
 
+def test_who_runs_out_of_memory_runs_again_alone_and_nobody_overtakes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw0")
+    said: list[str] = []
+    ran_out, is_inside, may_leave = threading.Event(), threading.Event(), threading.Event()
+
+    def beside() -> None:
+        is_inside.set()
+        assert may_leave.wait(30)
+        said.append("beside")
+
+    def large() -> None:
+        assert is_inside.wait(30)
+        if not ran_out.is_set():
+            ran_out.set()
+            raise torch.OutOfMemoryError("too large")
+        said.append("large")
+
+    def started(once: Callable[[], None]) -> threading.Thread:
+        thread = threading.Thread(target=turns.run, args=("cpu", once), daemon=True)
+        thread.start()
+        return thread
+
+    threads = [started(beside), started(large)]
+    assert ran_out.wait(30)
+    time.sleep(0.3)  # by now large waits to be alone
+    threads.append(started(lambda: said.append("late")))
+    threads[-1].join(0.3)
+    assert said == []
+    may_leave.set()
+    for thread in threads:
+        thread.join(30)
+    assert said == ["beside", "large", "late"]
+
+
 def test_nobody_else_measures_meanwhile() -> None:
     second = threading.Event()
 
     def other() -> None:
-        with _exclusive("cpu"):
+        with turns.exclusive("cpu"):
             second.set()
 
-    with _exclusive("cpu"):
+    with turns.exclusive("cpu"):
         thread = threading.Thread(target=other, daemon=True)
         thread.start()
         assert not second.wait(0.3)

@@ -38,6 +38,12 @@ def counting(device):
 def huge(device):
     raise torch.OutOfMemoryError("tried to allocate 1.00 TiB")
 
+def crowded(device, tried=[]):
+    tried.append(device)
+    if len(tried) == 1:
+        raise torch.OutOfMemoryError("tried to allocate 1.00 TiB")
+    return update(device)
+
 def planted(gm):
     '''The exact pass, and behind it a needless copy of what is returned.'''
     from pytest_reinplace.passes import reinplace
@@ -224,6 +230,22 @@ def test_state_is_put_back_between_calls_and_memory_that_ends_is_told(project: p
     result.stdout.fnmatch_lines(
         ["out of memory: huge on cpu: tried to allocate 1.00 TiB; choose smaller args*"]
     )
+
+
+@pytest.mark.parametrize("options", [(), ("--reinplace-measure", "--benchmark-max-time=0.05")])
+def test_a_worker_tries_again_alone(
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw0")
+    folder = project.path / "models"
+    (folder / f"update{SUFFIX}").write_text(ENTRY.replace("update", "crowded"))
+    (folder / f"huge{SUFFIX}").write_text(ENTRY.replace("update", "huge"))
+    result = project.runpytest_inprocess("models", *options)
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(
+        ["out of memory: *tried to allocate 1.00 TiB, also with no other worker on the device; choose*"]
+    )
+    result.stdout.no_fnmatch_line("*Traceback*")
 
 
 def test_a_side_that_must_not_run_is_left_out(project: pytest.Pytester) -> None:
