@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -34,10 +34,26 @@ def location(source: str) -> tuple[str, int] | None:
 
 def clone_lines(outcome: Outcome) -> list[str]:
     """Return why a candidate was cloned, label and bytes first; two lines at most."""
+    return alike_lines([outcome])
+
+
+def alike(outcomes: Iterable[Outcome]) -> list[list[Outcome]]:
+    """Return clones in groups of those that one line makes for one reason, e.g. in each layer of a model."""
+    groups: dict[tuple[object, ...], list[Outcome]] = {}
+    for number, o in enumerate(outcomes):
+        key = o.label, o.graph, o.source or number, o.reason, o.hint
+        groups.setdefault(key, []).append(o)
+    return list(groups.values())
+
+
+def alike_lines(outcomes: Sequence[Outcome]) -> list[str]:
+    """Return why the clones of one group of :func:`alike` were made, with their number and their bytes."""
+    outcome, size = outcomes[0], bytes_of(sum(o.nbytes for o in outcomes))
+    times, together = (f"{len(outcomes)} times: ", " together") if len(outcomes) > 1 else ("", "")
     reason = outcome.reason.sentence if outcome.reason is not None else "for an unknown reason"
     where = f" in {outcome.graph}" if outcome.graph else ""
     where += f" at {outcome.source}" if outcome.source else ""
-    lines = [f"{outcome.label}{where}: {bytes_of(outcome.nbytes)}, {reason}"]
+    lines = [f"{times}{outcome.label}{where}: {size}{together}, {reason}"]
     more = []
     if outcome.blockers:
         more.append(f"held back by {_blockers(outcome.blockers)}")

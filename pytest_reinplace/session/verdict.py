@@ -43,10 +43,11 @@ class Verdict:
         """Return the failure text: what differs, then each clone with bytes, reason and blockers."""
         first, *rest = self.problems or ("as expected",)
         lines = [f"{first} ({self.origin})" if self.origin else first, *rest]
-        for outcome in self.explained[:_MOST_CLONES]:
-            lines += [f"  {line}" for line in wording.clone_lines(outcome)]
-        if len(self.explained) > _MOST_CLONES:
-            lines.append(f"  and {wording.plural(len(self.explained) - _MOST_CLONES, 'more clone')}")
+        groups = wording.alike(self.explained)
+        for outcomes in groups[:_MOST_CLONES]:
+            lines += [f"  {line}" for line in wording.alike_lines(outcomes)]
+        if left := sum(map(len, groups[_MOST_CLONES:])):
+            lines.append(f"  and {wording.plural(left, 'more clone')}")
         return "\n".join(lines)
 
 

@@ -95,6 +95,26 @@ def test_many_clones_are_cut_short() -> None:
     assert lines[-1] == "  and 3 more clones"
 
 
+def test_clones_of_one_line_and_reason_are_told_once() -> None:
+    layer = outcome("lib::op.y", Reason.STILL_READ, 4096, source="model.py:3")
+    other = outcome("lib::op.y", Reason.STILL_READ, 4096, source="model.py:4")
+    unknown = outcome("lib::op.y", Reason.STILL_READ, 8)
+    found = all_in_place([graph(*[layer] * 9, other, layer, unknown, unknown)])
+    said, hint = Reason.STILL_READ.sentence, f"    hint: {Reason.STILL_READ.hint}"
+    assert str(found).splitlines()[1:] == [
+        f"  10 times: lib::op.y at model.py:3: 40.0 KiB (40960 B) together, {said}",
+        hint,
+        f"  lib::op.y at model.py:4: 4.0 KiB (4096 B), {said}",
+        hint,
+        *[f"  lib::op.y: 8 B, {said}", hint] * 2,  # nobody knows whether they are of one line
+    ]
+
+
+def test_clones_that_are_left_out_are_counted_one_by_one() -> None:
+    many = [outcome(f"lib::op.a{i}", Reason.MISSED, source="model.py:3") for i in range(12)]
+    assert str(all_in_place([graph(*many, many[-1])])).splitlines()[-1] == "  and 3 more clones"
+
+
 @pytest.mark.parametrize(
     ("count", "text"),
     [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB (1536 B)"), (1 << 30, "1.0 GiB (1073741824 B)")],
