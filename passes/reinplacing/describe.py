@@ -67,8 +67,8 @@ def _outcomes(decision: Decision, candidate: Candidate, known: _Blockers) -> Ite
         part = next((p for p in decision.part_copies.get(candidate.index, ()) if p.view == i), None)
         if part is not None:
             held = Refusal(Reason.SAME_NODE, part.blockers)
-            hint = hint_of(decision, candidate, held, f"{op}.{arg}")
-            yield _outcome(op, arg, candidate.node, part.nbytes, held, known, hint=hint)
+            told = hint_of(decision, candidate, held, f"{op}.{arg}")
+            yield _outcome(op, arg, candidate.node, part.nbytes, held, known, hint=told)
             continue
         moved = () if refusal else decision.model.unlocks.get((candidate.node, candidate.slot), ())
         size = 0 if i else candidate.nbytes + candidate.fresh

@@ -83,8 +83,10 @@ def exercised(graphs: Sequence[CapturedGraph], origin: str = "") -> Verdict:
 
 
 def outcomes_of(graphs: Iterable[CapturedGraph]) -> list[Outcome]:
-    """Return the outcomes of several graphs, in their order."""
-    return [outcome for graph in graphs for outcome in graph.report.outcomes]
+    """Return the outcomes of several graphs, in their order; a list that a hint gives is of them all."""
+    from ..passes import Report
+
+    return list(Report.joined(graph.report for graph in graphs).listed().outcomes)
 
 
 def all_in_place(graphs: Sequence[CapturedGraph], origin: str = "") -> Verdict:

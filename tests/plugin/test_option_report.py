@@ -31,7 +31,7 @@ def test_the_section_shows_every_compiling_test_and_the_clones(compiling: pytest
             "total of 2 tests: 2 graphs, 2 candidates, 1 in place, 1 cloned, 32 B",
             "all clones, largest first:",
             "  aten::index_put.self at programs.py:*: 32 B, the old value is still read after this write",
-            "    held back by sum_1 (aten::sum) at programs.py:*; hint: read the old value before the write*",
+            "    held back by sum_1 (aten::sum) at programs.py:*; hint: our pass reads it before the write*",
             "    in *::test_clones",
         ]
     )

@@ -7,6 +7,7 @@ import pytest
 from pytest_reinplace.base import wording
 from pytest_reinplace.capture.captured import CapturedGraph
 from pytest_reinplace.passes import Blocker, Outcome, Reason, Report
+from pytest_reinplace.passes.reason import listing
 from pytest_reinplace.session.verdict import all_in_place, clones_are, named_in_place, unexercised, within
 
 
@@ -108,6 +109,20 @@ def test_clones_of_one_line_and_reason_are_told_once() -> None:
         hint,
         *[f"  lib::op.y: 8 B, {said}", hint] * 2,  # nobody knows whether they are of one line
     ]
+
+
+def test_a_list_to_paste_is_of_all_graphs() -> None:
+    def needed(label: str) -> Outcome:
+        return outcome(label, Reason.STILL_READ, hint=f"if that is meant, {listing([label])}")
+
+    first = needed("lib::op.y")
+    graphs = [
+        graph(first, outcome("lib::copy_.x", Reason.STILL_READ, hint=first.consequence)),
+        graph(needed("a.b")),
+    ]
+    graphs.append(graph(outcome("lib::op.z", Reason.MISSED)))
+    text = str(all_in_place(graphs))
+    assert text.count("list it: assert_clones == ['a.b', 'lib::copy_.x', 'lib::op.y']\n") == 2
 
 
 def test_clones_that_are_left_out_are_counted_one_by_one() -> None:
