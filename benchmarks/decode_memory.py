@@ -13,7 +13,7 @@ import pathlib
 import yaml
 
 from pytest_reinplace.base.wording import plural
-from pytest_reinplace.compare.comparison import shown
+from pytest_reinplace.compare.figure import shown
 from pytest_reinplace.measure.baseline import Baselines, load
 from pytest_reinplace.record.figures import STOCK
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import enum
+from collections import Counter
+from collections.abc import Iterable
+
+LIST = "list it: assert_clones == "
 
 
 class Reason(enum.Enum):
@@ -31,8 +35,19 @@ class Reason(enum.Enum):
 
     @property
     def hint(self) -> str:
-        """What the author of the program can do about it; empty where nothing can be done."""
+        """What the author of the program can do about most of them; empty where nothing is known to help.
+
+        An outcome's own hint says what helps there, or how to list the copy where it is needed.
+        """
         return _HINTS.get(self, "")
+
+
+def listing(labels: Iterable[str]) -> str:
+    """Return how a test expects clones, with a line to paste: ``"list it: assert_clones == ['op_.x']"``."""
+    counts = sorted(Counter(labels).items())
+    if all(count == 1 for _, count in counts):
+        return f"{LIST}{[label for label, _ in counts]}"
+    return LIST + " + ".join(f"[{label!r}]" + (f" * {n}" if n > 1 else "") for label, n in counts)
 
 
 _SENTENCES = {
@@ -54,18 +69,23 @@ _SENTENCES = {
 }
 
 
+# Without the option Inductor moves a reader to its first use, behind the write.
+_READ_BEFORE = "read the old value before the write, and compile with options={'reorder_for_locality': False}"
+
 _HINTS = {
-    Reason.STILL_READ: "read the old value before the write, or read only the part that is not written",
-    Reason.INPUT_KEPT: "write the result back into the input, or do not pass it as an input",
-    Reason.SAME_NODE: "pass arguments that do not share memory",
+    Reason.STILL_READ: _READ_BEFORE,
+    Reason.INPUT_KEPT: "write the result back into the input",
+    Reason.SAME_NODE: "if the operator is elementwise, say so: pytest_reinplace.passes.declare",
     Reason.CLOBBERED: "use the result before the input is written again",
-    Reason.OVERWRITTEN: "use the copy before its source is written, or copy only the overwritten part",
+    Reason.OVERWRITTEN: _READ_BEFORE,
     Reason.IN_FLIGHT: "wait for the collective before the write",
-    Reason.ESCAPES: "return the input itself, or return a copy of only the part you need",
+    Reason.ESCAPES: "return the tensor itself, and not a copy of it",
     Reason.LAYOUT: "make the operand contiguous before the write",
     Reason.SELF_OVERLAP: "write into a tensor that was not expanded",
     Reason.UNKNOWN_OVERLAP: "slice with static sizes, or mark the dimension static",
-    Reason.UNKNOWN_OP: "give the operator a schema that says what it reads, writes and aliases",
+    Reason.UNKNOWN_OP: "let the operator return memory of its own, and no view of an argument",
     Reason.LOWERING: "view dtypes outside of what is compiled",
-    Reason.MISSED: "compile with pytest_reinplace.passes.inductor_options()",
+    Reason.MISSED: (
+        "our pass does not copy: --reinplace-pass=exact, pytest_reinplace.passes.inductor_options()"
+    ),
 }

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Any
 
-from .reason import Reason
+from .reason import LIST, Reason, listing
 
 _MOST_BLOCKERS = 3
 
@@ -44,7 +44,7 @@ class Outcome:
         reason: why it was cloned; ``None`` when reinplaced.
         blockers: the nodes that hold it back, nearest first.
         source: the user's line, ``"file:line"``.
-        hint: what the author can do about it; empty when reinplaced.
+        hint: what the author can do about it, or which clone it follows from; empty when reinplaced.
         added: whether it is no candidate of the program but a copy that our pass adds, to write a
             larger one in place or to keep an output apart.
         fused: whether it stays functional because Inductor computes it in one kernel with what makes or
@@ -115,6 +115,11 @@ class Outcome:
             more.append(f"hint: {self.hint}")
         return [first, "  " + "; ".join(more)] if more else [first]
 
+    @property
+    def consequence(self) -> str:
+        """The hint of a copy that is there only because this clone is."""
+        return f"follows from the clone of {self.label}" + (f" at {self.source}" if self.source else "")
+
     def to_dict(self) -> dict[str, Any]:
         """Return the outcome as JSON-ready data."""
         data = dataclasses.asdict(self)
@@ -173,6 +178,20 @@ class Report:
     def clone_bytes(self) -> int:
         """Bytes that the clones hold."""
         return sum(o.nbytes for o in self.outcomes if not o.reinplaced)
+
+    def listed(self) -> Report:
+        """Return the report in which each hint that tells how to list a clone lists all that are meant.
+
+        Those that follow from one which is meant are listed with it.
+        """
+        meant = [o for o in self.outcomes if LIST in o.hint]
+        if not meant:
+            return self
+        causes = {o.consequence for o in meant}
+        line = listing([*(o.label for o in meant), *(o.label for o in self.outcomes if o.hint in causes)])
+        hints = {id(o): o.hint.partition(LIST)[0] + line for o in meant}
+        found = (dataclasses.replace(o, hint=hints.get(id(o), o.hint)) for o in self.outcomes)
+        return dataclasses.replace(self, outcomes=tuple(found))
 
     @classmethod
     def joined(cls, reports: Iterable[Report]) -> Report:

@@ -116,7 +116,8 @@ _ROWS = (
         "viewed-before-written",
         "What a kernel writes in strides of its own is read in the strides of a view that was made before.",
         "mend.stored_early.realize",
-        seen=("2.13",),
+        seen=("2.11", "2.13"),
+        right=("2.15",),
     ),
     Defect(
         "spoiled-by-a-scatter",

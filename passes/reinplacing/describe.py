@@ -10,13 +10,14 @@ from torch.fx import Node
 from ..ops.schema import arguments, is_operator, target_name
 from ..ops.source import where
 from ..ops.wrapper import base_views, called
-from ..reason import Reason
+from ..reason import Reason, listing
 from ..report import Blocker, Outcome, Report
 from .facts import price
 from .facts.candidate import Candidate, Snapshot
 from .facts.decision import Decision
 from .facts.place import Storage, Write
 from .facts.refusal import Refusal
+from .hint import hint_of, kept_hint
 
 
 def describe(decision: Decision, inside: Mapping[Node, tuple[Outcome, ...]] | None = None) -> Report:
@@ -40,14 +41,16 @@ def describe(decision: Decision, inside: Mapping[Node, tuple[Outcome, ...]] | No
             allocates = nbytes == 0 and is_operator(node.target)
             left = _outcome(op, arg, node, 0 if i else nbytes, unsupported, allocates=allocates)
             found.append((model.order[node], left))
-    for write, refusal in _epilogues(decision):
-        size = price.of_region(model, write.place.region)
-        found.append((write.time, _outcome("aten::copy_", "self", write.node, size, refusal)))
+    for write, candidate in _epilogues(decision):
+        size, refusal = price.of_region(model, write.place.region), decision.refused[candidate.index]
+        hint = _as_told(candidate, refusal).consequence if not candidate.allocates else refusal.reason.hint
+        found.append((write.time, _outcome("aten::copy_", "self", write.node, size, refusal, hint=hint)))
     for node, nbytes in decision.returned.items():
         refusal = Refusal(Reason.ESCAPES, (node,))
-        time = max(model.order.values())
-        found.append((time, _outcome("output", node.name, node, nbytes, refusal, added=True)))
-    return Report(tuple(outcome for _, outcome in sorted(found, key=lambda pair: pair[0])))
+        time, hint = max(model.order.values()), f"if one is meant, {listing([f'output.{node.name}'])}"
+        hint = f"{Reason.ESCAPES.hint}; {hint}"
+        found.append((time, _outcome("output", node.name, node, nbytes, refusal, hint=hint, added=True)))
+    return Report(tuple(outcome for _, outcome in sorted(found, key=lambda pair: pair[0]))).listed()
 
 
 def _outcomes(decision: Decision, candidate: Candidate, known: _Blockers) -> Iterator[Outcome]:
@@ -64,12 +67,14 @@ def _outcomes(decision: Decision, candidate: Candidate, known: _Blockers) -> Ite
         part = next((p for p in decision.part_copies.get(candidate.index, ()) if p.view == i), None)
         if part is not None:
             held = Refusal(Reason.SAME_NODE, part.blockers)
-            yield _outcome(op, arg, candidate.node, part.nbytes, held, known)
+            told = hint_of(decision, candidate, held, f"{op}.{arg}")
+            yield _outcome(op, arg, candidate.node, part.nbytes, held, known, hint=told)
             continue
         moved = () if refusal else decision.model.unlocks.get((candidate.node, candidate.slot), ())
         size = 0 if i else candidate.nbytes + candidate.fresh
         flags = {"fused": fused, "allocates": candidate.allocates}
-        yield _outcome(op, arg, candidate.node, size, refusal, known, moved=moved, **flags)
+        hint = hint_of(decision, candidate, refusal, f"{op}.{arg}") if refusal else None
+        yield _outcome(op, arg, candidate.node, size, refusal, known, hint=hint, moved=moved, **flags)
 
 
 class _Blockers(dict[Node, Blocker]):
@@ -88,10 +93,13 @@ def _outcome(
     refusal: Refusal | None,
     known: _Blockers | None = None,
     *,
+    hint: str | None = None,
     moved: tuple[Node, ...] = (),
     **flags: bool,
 ) -> Outcome:
     known = _Blockers() if known is None else known
+    if hint is None:
+        hint = refusal.reason.hint if refusal else ""
     return Outcome(
         label=f"{op}.{arg}",
         op=op,
@@ -102,7 +110,7 @@ def _outcome(
         reason=refusal.reason if refusal else None,
         blockers=tuple(known[n] for n in refusal.blockers) if refusal else (),
         source=where(node),
-        hint=refusal.reason.hint if refusal else "",
+        hint=hint,
         moved=tuple(known[n] for n in moved),
         graph="",
         **flags,
@@ -119,8 +127,9 @@ def blocker(node: Node) -> Blocker:
 def _copied(decision: Decision, index: int, name: str, node: Node) -> Outcome:
     candidate, model = decision.model.candidates[index], decision.model
     size = price.of_value(model, node)
-    refusal = Refusal(Reason.SAME_NODE, (candidate.node,))
-    return _outcome(candidate.labels[0][0], name, candidate.node, size, refusal, added=True)
+    refusal, op = Refusal(Reason.SAME_NODE, (candidate.node,)), candidate.labels[0][0]
+    hint = hint_of(decision, candidate, refusal, f"{op}.{name}")
+    return _outcome(op, name, candidate.node, size, refusal, hint=hint, added=True)
 
 
 def _kept(decision: Decision, snapshot: Snapshot) -> Outcome:
@@ -132,30 +141,36 @@ def _kept(decision: Decision, snapshot: Snapshot) -> Outcome:
         named = arguments(reader) if is_operator(reader.target) else reader.kwargs.items()
         arg = next((name for name, value in named if value is snapshot.operand), arg)
     refusal = Refusal(Reason.STILL_READ, tuple(dict.fromkeys((candidate.node, snapshot.before))))
-    return _outcome(op, arg, candidate.node, snapshot.nbytes, refusal, added=True)
+    hint = kept_hint(decision, snapshot, f"{op}.{arg}")
+    return _outcome(op, arg, candidate.node, snapshot.nbytes, refusal, hint=hint, added=True)
 
 
-def _epilogues(decision: Decision) -> Iterator[tuple[Write, Refusal]]:
-    """Yield the epilogue copies that stayed although their value comes from the input's own bytes."""
+def _as_told(candidate: Candidate, refusal: Refusal) -> Outcome:
+    return _outcome(*candidate.labels[0], candidate.node, candidate.nbytes, refusal)
+
+
+def _epilogues(decision: Decision) -> Iterator[tuple[Write, Candidate]]:
+    """Yield the epilogue copies that stayed although their value comes from the input's bytes, and why."""
     made_by = decision.model.made_by
     for writes in decision.model.writes.values():
         for write in writes:
             if write.node in decision.erased:
                 continue
-            refusal = _refusal_on_the_way(decision, made_by, write)
-            if refusal is not None:
-                yield write, refusal
+            refused = _refused_on_the_way(decision, made_by, write)
+            if refused is not None:
+                yield write, refused
 
 
-def _refusal_on_the_way(
+def _refused_on_the_way(
     decision: Decision, made_by: dict[Storage, Candidate], write: Write
-) -> Refusal | None:
-    """Return why a value did not stay in the input; ``None`` when it never came from there."""
-    storage, refusal = write.source.storage, None
+) -> Candidate | None:
+    """Return the clone by which a value did not stay in the input; ``None`` when it never came from there."""
+    storage, refused = write.source.storage, None
     while storage in made_by and storage is not write.place.storage:
         candidate = made_by[storage]
         if candidate.index in decision.model.fused:
             return None  # a kernel that computes it stores it here
-        refusal = decision.refused.get(candidate.index, refusal)
+        if candidate.index in decision.refused:
+            refused = candidate
         storage = candidate.operand.storage
-    return refusal if storage is write.place.storage and write.is_own else None
+    return refused if storage is write.place.storage and write.is_own else None

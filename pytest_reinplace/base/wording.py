@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -32,7 +33,26 @@ def location(source: str) -> tuple[str, int] | None:
 
 def clone_lines(outcome: Outcome) -> list[str]:
     """Return why a candidate was cloned, label and bytes first; two lines at most."""
-    return outcome.lines()
+    return alike_lines([outcome])
+
+
+def alike(outcomes: Iterable[Outcome]) -> list[list[Outcome]]:
+    """Return clones in groups of those that one line makes for one reason, e.g. in each layer of a model."""
+    groups: dict[tuple[object, ...], list[Outcome]] = {}
+    for number, o in enumerate(outcomes):
+        key = o.label, o.graph, o.source or number, o.reason, o.hint
+        groups.setdefault(key, []).append(o)
+    return list(groups.values())
+
+
+def alike_lines(outcomes: Sequence[Outcome]) -> list[str]:
+    """Return why the clones of one group of :func:`alike` were made, with their number and their bytes."""
+    if len(outcomes) == 1:
+        return outcomes[0].lines()
+    size = sum(o.nbytes for o in outcomes)
+    first, *rest = dataclasses.replace(outcomes[0], nbytes=size).lines()
+    told = f"{bytes_of(size)}, "
+    return [f"{len(outcomes)} times: {first.replace(told, f'{bytes_of(size)} together, ', 1)}", *rest]
 
 
 def suspicion(graph: str, labels: Sequence[str], verified: Mapping[str, Any] | None) -> str:

@@ -45,9 +45,10 @@ def judge(before: Before, graph: Graph) -> Judgement:
             suspicious.append(outcome.label)
         if in_place or not outcome.allocates:
             found.append(_settled(outcome, in_place, before))
-    found += [_left(e, before) for e in before.epilogues if after.has_copy(e)]
+    found += [_left(e, before, found) for e in before.epilogues if after.has_copy(e)]
     found.sort(key=lambda outcome: order[outcome.node])
-    return Judgement(Report(tuple(found)), tuple(suspicious))
+    found = [_compared(outcome, found, before) for outcome in found]
+    return Judgement(Report(tuple(found)).listed(), tuple(suspicious))
 
 
 def _settled(outcome: Outcome, in_place: bool, before: Before) -> Outcome:
@@ -60,40 +61,57 @@ def _settled(outcome: Outcome, in_place: bool, before: Before) -> Outcome:
         return dataclasses.replace(outcome, reinplaced=True, reason=None, blockers=(), hint="")
     blockers = outcome.moved
     if outcome.moved:
-        # Our pass would read the old value first; for one that keeps the order it is still read.
-        reason = Reason.STILL_READ
-        # Where Inductor moved the reader behind the write, only this helps: the program reads first already.
-        hint = f"{reason.hint}, or {Reason.MISSED.hint}"
+        # A pass that keeps the order still reads it; Inductor itself may have moved the reader behind it.
+        reason, hint = Reason.STILL_READ, f"our pass reads it before the write: {_our_pass()}"
     else:
-        reason, hint = _why(before.added.get(outcome.node, ()), outcome.nbytes)
+        reason, hint = _why(before.added.get(outcome.node, ())), Reason.MISSED.hint
     return dataclasses.replace(
         outcome, reinplaced=False, reason=reason, blockers=blockers, moved=(), hint=hint
     )
 
 
-def _why(added: tuple[Outcome, ...], nbytes: int) -> tuple[Reason, str]:
-    """Return reason and hint of a clone that our pass avoids, or replaces by smaller copies."""
+def _why(added: tuple[Outcome, ...]) -> Reason:
+    """Return the reason of a clone that our pass does without, or makes other copies for."""
     from ..passes import Reason
 
     if not added:
-        return Reason.MISSED, Reason.MISSED.hint
-    first, size = added[0], sum(outcome.nbytes for outcome in added)
-    reason = first.reason or Reason.MISSED
-    if reason is Reason.STILL_READ and len(first.blockers) > 1:
-        reason = Reason.CLOBBERED  # what is kept is the result, before a later write into the input
-    ops = ", ".join(dict.fromkeys(outcome.op for outcome in added))
-    ours, theirs = (bytes_of(count).partition(" (")[0] for count in (size, nbytes))
-    return reason, f"our pass copies {ours} (for {ops}) instead of {theirs}: {Reason.MISSED.hint}"
+        return Reason.MISSED
+    reason = added[0].reason or Reason.MISSED
+    if reason is Reason.STILL_READ and len(added[0].blockers) > 1:
+        return Reason.CLOBBERED  # what is kept is the result, before a later write into the input
+    return reason
 
 
-def _left(epilogue: Epilogue, before: Before) -> Outcome:
-    """Return the outcome of a write-back that the pass left a copy."""
-    from ..passes import Outcome
+def _compared(outcome: Outcome, found: list[Outcome], before: Before) -> Outcome:
+    """Return a clone in whose stead our pass makes other copies, with both sizes in its hint."""
+    added = before.added.get(outcome.node, ())
+    if outcome.reinplaced or not added:
+        return outcome
+    ours = sum(copy.nbytes for copy in added)
+    theirs = outcome.nbytes + sum(o.nbytes for o in found if o.hint == outcome.consequence)
+    ops = ", ".join(dict.fromkeys(copy.op for copy in added))
+    if ours < theirs:
+        hint = f"our pass copies {bytes_of(ours)}, for {ops}, instead of {bytes_of(theirs)}: {_our_pass()}"
+    else:
+        hint = added[0].hint
+    return dataclasses.replace(outcome, hint=hint)
+
+
+def _our_pass() -> str:
+    """Return how to get our pass, in tests and for users."""
+    from ..passes import Reason
+
+    return Reason.MISSED.hint.partition(": ")[2]
+
+
+def _left(epilogue: Epilogue, before: Before, found: list[Outcome]) -> Outcome:
+    """Return the outcome of a write-back that the pass left a copy; ``found`` are those of the candidates."""
+    from ..passes import Outcome, Reason
 
     if epilogue.outcome is not None:
         return epilogue.outcome
-    added = next((before.added[n] for n in epilogue.via if n in before.added), ())
-    reason, hint = _why(added, epilogue.nbytes)
+    causes = (o for n in reversed(epilogue.via) for o in found if o.node == n and not o.reinplaced)
+    cause = next(causes, None)
     return Outcome(
         label="aten::copy_.self",
         op="aten::copy_",
@@ -101,9 +119,9 @@ def _left(epilogue: Epilogue, before: Before) -> Outcome:
         node=epilogue.node,
         reinplaced=False,
         nbytes=epilogue.nbytes,
-        reason=reason,
+        reason=_why(next((before.added[n] for n in epilogue.via if n in before.added), ())),
         source=epilogue.source or _source_of(epilogue.via, before),
-        hint=hint,
+        hint=Reason.MISSED.hint if cause is None else cause.consequence,
     )
 
 

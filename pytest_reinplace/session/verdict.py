@@ -44,10 +44,11 @@ class Verdict:
         """Return the failure text: what differs, then each clone with bytes, reason and blockers."""
         first, *rest = self.problems or ("as expected",)
         lines = [f"{first} ({self.origin})" if self.origin else first, *rest]
-        for outcome in self.explained[:_MOST_CLONES]:
-            lines += [f"  {line}" for line in wording.clone_lines(outcome)]
-        if len(self.explained) > _MOST_CLONES:
-            lines.append(f"  and {wording.plural(len(self.explained) - _MOST_CLONES, 'more clone')}")
+        groups = wording.alike(self.explained)
+        for outcomes in groups[:_MOST_CLONES]:
+            lines += [f"  {line}" for line in wording.alike_lines(outcomes)]
+        if left := sum(map(len, groups[_MOST_CLONES:])):
+            lines.append(f"  and {wording.plural(left, 'more clone')}")
         return "\n".join(lines)
 
 
@@ -83,8 +84,10 @@ def exercised(graphs: Sequence[CapturedGraph], origin: str = "") -> Verdict:
 
 
 def outcomes_of(graphs: Iterable[CapturedGraph]) -> list[Outcome]:
-    """Return the outcomes of several graphs, in their order."""
-    return [outcome for graph in graphs for outcome in graph.report.outcomes]
+    """Return the outcomes of several graphs, in their order; a list that a hint gives is of them all."""
+    from ..passes import Report
+
+    return list(Report.joined(graph.report for graph in graphs).listed().outcomes)
 
 
 def all_in_place(graphs: Sequence[CapturedGraph], origin: str = "") -> Verdict:

@@ -31,7 +31,7 @@ def test_a_clone_fails_and_says_why(compiling: pytest.Pytester) -> None:
         [
             "E *AssertionError: 1 candidate not in place: aten::index_put.self (pass inductor, backend *",
             "E   * aten::index_put.self at programs.py:*: 32 B, the old value is still read after this write",
-            "E   * held back by sum_1 (aten::sum) at programs.py:*; hint: read the old value before*",
+            "E   * held back by sum_1 (aten::sum) at programs.py:*; hint: our pass reads it before*",
         ]
     )
     result.stdout.no_fnmatch_line("*torch.__trace*")

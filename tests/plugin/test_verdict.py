@@ -7,6 +7,7 @@ import pytest
 from pytest_reinplace.base import wording
 from pytest_reinplace.capture.captured import CapturedGraph
 from pytest_reinplace.passes import Blocker, Outcome, Reason, Report
+from pytest_reinplace.passes.reason import listing
 from pytest_reinplace.session.verdict import all_in_place, clones_are, named_in_place, unexercised, within
 
 
@@ -95,6 +96,40 @@ def test_many_clones_are_cut_short() -> None:
     lines = str(all_in_place([many])).splitlines()
     assert lines[0].endswith("lib::op.a5 and 7 more")
     assert lines[-1] == "  and 3 more clones"
+
+
+def test_clones_of_one_line_and_reason_are_told_once() -> None:
+    layer = outcome("lib::op.y", Reason.STILL_READ, 4096, source="model.py:3")
+    other = outcome("lib::op.y", Reason.STILL_READ, 4096, source="model.py:4")
+    unknown = outcome("lib::op.y", Reason.STILL_READ, 8)
+    found = all_in_place([graph(*[layer] * 9, other, layer, unknown, unknown)])
+    said, hint = Reason.STILL_READ.sentence, f"    hint: {Reason.STILL_READ.hint}"
+    assert str(found).splitlines()[1:] == [
+        f"  10 times: lib::op.y at model.py:3: 40.0 KiB (40960 B) together, {said}",
+        hint,
+        f"  lib::op.y at model.py:4: 4.0 KiB (4096 B), {said}",
+        hint,
+        *[f"  lib::op.y: 8 B, {said}", hint] * 2,  # nobody knows whether they are of one line
+    ]
+
+
+def test_a_list_to_paste_is_of_all_graphs() -> None:
+    def needed(label: str) -> Outcome:
+        return outcome(label, Reason.STILL_READ, hint=f"if that is meant, {listing([label])}")
+
+    first = needed("lib::op.y")
+    graphs = [
+        graph(first, outcome("lib::copy_.x", Reason.STILL_READ, hint=first.consequence)),
+        graph(needed("a.b")),
+    ]
+    graphs.append(graph(outcome("lib::op.z", Reason.MISSED)))
+    text = str(all_in_place(graphs))
+    assert text.count("list it: assert_clones == ['a.b', 'lib::copy_.x', 'lib::op.y']\n") == 2
+
+
+def test_clones_that_are_left_out_are_counted_one_by_one() -> None:
+    many = [outcome(f"lib::op.a{i}", Reason.MISSED, source="model.py:3") for i in range(12)]
+    assert str(all_in_place([graph(*many, many[-1])])).splitlines()[-1] == "  and 3 more clones"
 
 
 @pytest.mark.parametrize(

@@ -7,18 +7,19 @@ import pytest
 from pytest_reinplace.base import wording
 from pytest_reinplace.passes import Blocker, Outcome, Reason
 
+_READ_BEFORE = "read the old value before the write, and compile with options={'reorder_for_locality': False}"
 _WORDING = {
     "still-read": (
         "the old value is still read after this write",
-        "read the old value before the write, or read only the part that is not written",
+        _READ_BEFORE,
     ),
     "input-kept": (
         "the caller keeps the input: the program never writes it back",
-        "write the result back into the input, or do not pass it as an input",
+        "write the result back into the input",
     ),
     "same-node": (
         "the same call uses these bytes through another argument",
-        "pass arguments that do not share memory",
+        "if the operator is elementwise, say so: pytest_reinplace.passes.declare",
     ),
     "clobbered": (
         "a later write into the input would overwrite the result before its last use",
@@ -26,7 +27,7 @@ _WORDING = {
     ),
     "overwritten": (
         "the source is overwritten while this copy of it is still needed",
-        "use the copy before its source is written, or copy only the overwritten part",
+        _READ_BEFORE,
     ),
     "in-flight": (
         "a collective still works on these bytes until its wait",
@@ -34,7 +35,7 @@ _WORDING = {
     ),
     "escapes": (
         "the result is returned and would share storage with an input or another output",
-        "return the input itself, or return a copy of only the part you need",
+        "return the tensor itself, and not a copy of it",
     ),
     "layout": (
         "the result has other strides than the operand, and a reader depends on them",
@@ -50,7 +51,7 @@ _WORDING = {
     ),
     "unknown-op": (
         "an operator without a known schema may read or alias these bytes",
-        "give the operator a schema that says what it reads, writes and aliases",
+        "let the operator return memory of its own, and no view of an argument",
     ),
     "unsupported": ("the pass does not rewrite this kind of node", ""),
     "lowering": (
@@ -60,7 +61,7 @@ _WORDING = {
     "cheaper": ("another copy was kept instead, because that one is smaller", ""),
     "missed": (
         "nothing forbids it: the pass under test missed it",
-        "compile with pytest_reinplace.passes.inductor_options()",
+        "our pass does not copy: --reinplace-pass=exact, pytest_reinplace.passes.inductor_options()",
     ),
 }
 

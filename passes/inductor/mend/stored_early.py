@@ -12,8 +12,8 @@ would compute it for each of them, into memory of its own.
 
 A value that a kernel writes in other strides than row by row, and of which a view is used before: the view
 takes the strides that Inductor has chosen by then, the kernel asks for its own, and from then on Inductor
-finds the copy in those strides under the name of the value, through the view as well. So the value is computed
-into a view of fresh memory, which has its strides from the start.
+finds the copy in those strides under the name of the value, through the view as well. So the value is
+computed into a view of fresh memory, which has its strides from the start.
 
 And what a scatter, or the places of an ``index_put``, are computed of where they store: in one loop they are
 read after elements before them were stored. So are, of a list, values that are computed where another element

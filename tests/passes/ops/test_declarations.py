@@ -343,6 +343,8 @@ def test_a_write_that_the_schema_hides() -> None:
 def test_a_higher_order_operator() -> None:
     gm, inputs = built(region, first=aten.relu.default)
     assert reasons(gm) == {"aten::select_scatter.self": Reason.UNKNOWN_OP}
+    (hint,) = [o.hint for o in analyze(gm).outcomes]
+    assert hint == "declare what it reads, writes and aliases: pytest_reinplace.passes.declare"
     with declare(region, reads=(1,)):
         rewritten, _ = built(region, first=aten.relu.default)
         assert reinplace(rewritten).clones == []
