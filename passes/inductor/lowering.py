@@ -26,6 +26,7 @@ from torch.fx import Node
 
 from .. import _torch
 from ..graph.alias import viewed
+from ..graph.collective import is_collective
 from ..ops import lists
 from ..ops.computed import has_code_of
 from ..ops.in_place_form import in_place_form
@@ -46,7 +47,7 @@ def is_put_off(node: Node, stored: dict[Node, bool]) -> bool:
     """Return whether Inductor may put off computing a value; notes in ``stored`` which lists it may not.
 
     A product counts: of matrices with one row or column it is computed as a sum of products may be. Complex
-    values have kernels, and loops end in memory.
+    values have kernels, and loops end in memory. A collective is started where it stands.
     """
     val: Any = node.meta.get("val")
     if not isinstance(val, torch.Tensor):
@@ -59,7 +60,7 @@ def is_put_off(node: Node, stored: dict[Node, bool]) -> bool:
     call = call_of(node)
     if val.is_complex() or not has_code_of(call) or schema_of(call.target).mutable:
         return False
-    return not is_loop(call)
+    return not is_loop(call) and not is_collective(call.target)
 
 
 def is_list_stored(node: Node) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 from torch.fx import GraphModule, Node
 
@@ -50,6 +51,19 @@ def test_a_value_that_is_used_after_the_write_is_stored() -> None:
     old = p.call(aten.mul.Tensor, p.x, 2)
     p.write()
     assert p.stored(p.call(aten.neg.default, old)) == [old.name]
+
+
+def test_a_collective_is_not() -> None:
+    """A copy of it in front of its wait would copy what has not come yet."""
+    pytest.importorskip("torch.distributed._functional_collectives")
+    p = Program()
+    started = p.call(torch.ops._c10d_functional.all_gather_into_tensor.default, p.x, 1, "0")
+    waited = p.call(torch.ops._c10d_functional.wait_tensor.default, started)
+    p.write()
+    p.builder.graph.output((waited,))
+    gm = GraphModule(torch.nn.Module(), p.builder.graph)
+    assert realize(gm.graph) == 0
+    assert waited.args == (started,)
 
 
 def test_a_value_of_other_bytes_is_not() -> None:
