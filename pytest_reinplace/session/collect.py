@@ -132,7 +132,7 @@ class EntryItem(pytest.Function):
 
     def _run(self, preset: Preset, pass_name: str) -> tuple[EntryVerdict, str]:
         from ..entry.run import run
-        from . import turns
+        from ..measure import turns
 
         backend = self._option("backend", preset.backend)
         settings = settings_of(self.config)

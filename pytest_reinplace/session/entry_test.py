@@ -15,13 +15,13 @@ import pytest
 
 from ..base import launch, progress
 from ..compare.limit import exact
-from ..measure import baseline, gate
+from ..measure import baseline, gate, turns
 from ..measure.benchmark import effort, report, withdraw
 from ..measure.result import Result
 from ..measure.sides import DeviceLost, Measured, measured
 from ..record.figures import Measurement
 from ..record.record import MEASURED
-from . import device, turns, updating, verification
+from . import device, updating, verification
 from .item_capture import attach, settings_of
 
 if TYPE_CHECKING:

@@ -22,7 +22,12 @@ def test_an_entry_runs_and_the_options_are_handed_through(tmp_path: Path) -> Non
     (test,) = json.loads((tmp_path / "a.json").read_text())["tests"].items()
     assert test[0] == "ring-buffer.reinplace.yaml::ring-buffer[exact]"
     assert test[1]["graphs"][0]["backend"] == "graph"
-    assert {path.name for path in tmp_path.iterdir()} <= {"a.json", "pytest.ini", ".pytest_cache"}
+    assert {path.name for path in tmp_path.iterdir()} <= {
+        "a.json",
+        "pytest.ini",
+        ".pytest_cache",
+        ".benchmarks",
+    }
 
 
 def test_its_exit_code_is_that_of_pytest(tmp_path: Path) -> None:

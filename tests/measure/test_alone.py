@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,7 +14,7 @@ import pytest
 import torch
 
 from pytest_reinplace.base import _torch
-from pytest_reinplace.session import turns
+from pytest_reinplace.measure import turns
 
 
 @pytest.fixture
@@ -54,14 +56,16 @@ def test_a_tuner_of_another_torch_is_named(monkeypatch: pytest.MonkeyPatch, tune
 
 
 def test_a_kernel_may_be_chosen_while_its_program_is_measured() -> None:
+    """Here or in the thread of a backward."""
     entered = threading.Event()
 
     def nested() -> None:
         with turns.exclusive("cpu"), turns.exclusive("cpu"):
             entered.set()
 
-    threading.Thread(target=nested, daemon=True).start()
-    assert entered.wait(30)
+    with turns.exclusive("cpu"):
+        threading.Thread(target=nested, daemon=True).start()
+        assert entered.wait(30)
 
 
 def test_who_runs_out_of_memory_runs_again_alone_and_nobody_overtakes(
@@ -100,18 +104,12 @@ def test_who_runs_out_of_memory_runs_again_alone_and_nobody_overtakes(
     assert said == ["beside", "large", "late"]
 
 
-def test_nobody_else_measures_meanwhile() -> None:
-    second = threading.Event()
-
-    def other() -> None:
-        with turns.exclusive("cpu"):
-            second.set()
-
+def test_no_other_process_measures_meanwhile() -> None:
+    path = turns._path("cpu")
+    other = [sys.executable, "-c", f"import filelock; filelock.FileLock({str(path)!r}).acquire(timeout=0.2)"]
     with turns.exclusive("cpu"):
-        thread = threading.Thread(target=other, daemon=True)
-        thread.start()
-        assert not second.wait(0.3)
-    assert second.wait(30)
+        assert "Timeout" in subprocess.run(other, capture_output=True, text=True).stderr
+    assert subprocess.run(other).returncode == 0
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")

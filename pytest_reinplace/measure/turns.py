@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ..base import launch
-from ..measure.sides import OutOfMemory
+from .sides import OutOfMemory
 
 T = TypeVar("T")
 
