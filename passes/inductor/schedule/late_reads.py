@@ -42,6 +42,14 @@ class LateRead(NamedTuple):
 
 
 class _Write(NamedTuple):
+    """A write to a buffer.
+
+    Args:
+        position: of its operation in the schedule.
+        node: the node that writes.
+        dep: the elements; ``None`` where it writes a part that lies in the buffer, somewhere.
+    """
+
     position: int
     node: Node
     dep: Any
@@ -87,6 +95,7 @@ def late_reads(graph: Graph, nodes: list[Any], races: Races) -> Iterator[LateRea
     lowered = _Lowered(order, roots, _homes(graph, roots, nodes, races))
     parts = [part for node in nodes for part in node.get_nodes()]
     writes = _writes(lowered, parts, races)
+    yield from _spoiled_outputs(graph, lowered, writes)
     held: dict[str, list[Node]] = defaultdict(list)
     for node, names in lowered.homes.items():
         for name in names:
@@ -107,8 +116,18 @@ def late_reads(graph: Graph, nodes: list[Any], races: Races) -> Iterator[LateRea
                 wrong = [(r, root) for r, root in read if is_late is not lowered.is_due(r, root, write.node)]
                 if len(wrong) < len(read):  # a value that the operation computes itself is not read
                     wrong = [(r, root) for r, root in wrong if root not in origins]
-                if wrong and any(races.meet(dep, write.dep) for dep in reads):
+                if wrong and any(write.dep is None or races.meet(dep, write.dep) for dep in reads):
                     yield LateRead(name, wrong[0][0], write.node, is_late)
+
+
+def _spoiled_outputs(graph: Graph, lowered: _Lowered, writes: dict[str, list[_Write]]) -> Iterator[LateRead]:
+    """Yield the outputs in whose memory another value is written, a part of a concatenation."""
+    output = graph.output_node()
+    for root in dict.fromkeys(lowered.roots[n] for n in output.all_input_nodes if n in lowered.roots):
+        for name in lowered.homes[root] & writes.keys():
+            for write in writes[name]:
+                if not lowered.is_due(output, root, write.node):
+                    yield LateRead(name, output, write.node, is_late=True)
 
 
 def _writes(lowered: _Lowered, parts: list[Any], races: Races) -> dict[str, list[_Write]]:
@@ -119,9 +138,11 @@ def _writes(lowered: _Lowered, parts: list[Any], races: Races) -> dict[str, list
         for dep in part.read_writes.writes:
             buffer = races.buffer(dep.name)
             made_of = _made_of(part, order) if buffer != dep.name else ()
-            writers = [n for n in made_of if any(buffer in homes[roots[w]] for w in written(n))]
-            if writers:
-                found[buffer].append(_Write(position, max(writers, key=order.__getitem__), dep))
+            lies_in = races.lies_in(buffer)
+            writers = [n for n in made_of if any(not lies_in.isdisjoint(homes[roots[w]]) for w in written(n))]
+            for name in lies_in if writers else ():
+                last = max(writers, key=order.__getitem__)
+                found[name].append(_Write(position, last, dep if name == buffer else None))
     return found
 
 

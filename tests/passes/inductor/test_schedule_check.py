@@ -181,3 +181,17 @@ def read_before_the_whole_is_written(x: Tensor, w: Tensor, z: Tensor) -> Tensor:
 def test_what_is_concatenated_is_not_read_once_the_whole_was_written(program: Callable[..., Any]) -> None:
     is_right, found, _ = compiled(program)
     assert is_right and [text.split()[0] for text in found] == ["sum_1"]
+
+
+def returned_before_a_part_is_written(x: Tensor, w: Tensor, z: Tensor) -> Tensor:
+    part = x + 1
+    whole = torch.cat([part, w * 2])
+    torch._foreach_add_([part[0:1]], [4])
+    z.add_(part.sum())
+    return whole
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_concatenation_that_is_returned_is_not_written_by_its_part() -> None:
+    is_right, found, _ = compiled(returned_before_a_part_is_written)
+    assert is_right and [text.split()[0] for text in found] == ["output"]
