@@ -215,7 +215,7 @@ def test_new_only_leaves_what_is_recorded(project: pytest.Pytester) -> None:
 
 def test_what_is_wrong_is_not_recorded(project: pytest.Pytester) -> None:
     (project.path / "models" / f"update{SUFFIX}").write_text(ENTRY.replace("[]", '["a::b.c"]'))
-    result = project.runpytest_inprocess("models", "--reinplace-update", "--benchmark-disable")
+    result = project.runpytest_inprocess("models", "--reinplace-update-new-only", "--benchmark-disable")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*expected as a clone, but in place: a::b.c", "*update: not recorded*"])
     assert "update" not in yaml.safe_load(baselines(project).read_text())["entries"]
