@@ -26,7 +26,7 @@ class Screen:
     def __init__(self) -> None:
         # As pytest does: what is narrower tells a width that it does not have.
         columns = shutil.get_terminal_size().columns
-        self.width = columns if columns >= 40 else 80
+        self.width: int = columns if columns >= 40 else 80
         self._has_colour = _has_colour()
 
     def section(self, title: str, sep: str = "=", **markup: bool) -> None:
