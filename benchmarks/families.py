@@ -148,6 +148,18 @@ def _fan_v2(n: int) -> tuple[GraphModule, list[torch.Tensor]]:
     return pool.done()
 
 
+def _needed_copies(n: int) -> tuple[GraphModule, list[torch.Tensor]]:
+    build = GraphBuilder()
+    x = build.placeholder(torch.arange(_WIDTH))
+    slot, value = build.placeholder(torch.tensor([2])), build.placeholder(torch.arange(1))
+    olds = [build.call(aten.mul.Tensor, x, i) for i in range(n)]
+    news = [build.call(aten.index_put.default, old, [slot], value) for old in olds]
+    total = x
+    for one in (*news, *olds):
+        total = build.call(aten.sub.Tensor, total, one)
+    return build.finished([total]), build.inputs
+
+
 FAMILIES = (
     Family("views-first", "v1 wrappers on n rows of one storage, all views made before", _views_first),
     Family("views-lazily", "the same, each view made where it is needed", _views_lazily),
@@ -158,5 +170,8 @@ FAMILIES = (
     Family("chain-v2", "n v2 wrappers on rows, each on the base that the one before wrote", _chain_v2),
     Family(
         "fan-v2", "n v2 wrappers on rows of one and the same base, which each but the last copies", _fan_v2
+    ),
+    Family(
+        "needed-copies", "n index_puts whose old values are read by what needs all new ones", _needed_copies
     ),
 )

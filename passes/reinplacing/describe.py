@@ -17,24 +17,24 @@ from .facts.candidate import Candidate, Snapshot
 from .facts.decision import Decision
 from .facts.place import Storage, Write
 from .facts.refusal import Refusal
-from .hint import hint_of, kept_hint
+from .hint import Hints
 
 
 def describe(decision: Decision, inside: Mapping[Node, tuple[Outcome, ...]] | None = None) -> Report:
     """Return one outcome per candidate, in graph order; those ``inside`` a call stand before its own."""
     model = decision.model
-    known = _Blockers()
+    known, hints = _Blockers(), Hints(decision)
     found = [(model.order[node], o) for node, outcomes in (inside or {}).items() for o in outcomes]
     for _, siblings in itertools.groupby(model.candidates, key=lambda c: c.node):
-        mine = [(c, o) for c in siblings for o in _outcomes(decision, c, known)]
+        mine = [(c, o) for c in siblings for o in _outcomes(hints, c, known)]
         if len(mine) > 1 and mine[0][0].kind.of_bases:  # by argument, not by base
             order = {view.label: i for i, view in enumerate(base_views(mine[0][0].node))}
             mine.sort(key=lambda pair: order.get(pair[1].arg, len(order)))
         found.extend((c.time, o) for c, o in mine)
     for index, name, node in decision.own_copies:
-        found.append((model.candidates[index].time, _copied(decision, index, name, node)))
+        found.append((model.candidates[index].time, _copied(hints, index, name, node)))
     for snapshot in (s for s in decision.snapshots if s.early is None):
-        found.append((model.order[snapshot.before], _kept(decision, snapshot)))
+        found.append((model.order[snapshot.before], _kept(hints, snapshot)))
     unsupported = Refusal(Reason.UNSUPPORTED)
     for node, labels, nbytes in model.unsupported:
         for i, (op, arg) in enumerate(labels):
@@ -45,15 +45,16 @@ def describe(decision: Decision, inside: Mapping[Node, tuple[Outcome, ...]] | No
         size, refusal = price.of_region(model, write.place.region), decision.refused[candidate.index]
         hint = _as_told(candidate, refusal).consequence if not candidate.allocates else refusal.reason.hint
         found.append((write.time, _outcome("aten::copy_", "self", write.node, size, refusal, hint=hint)))
+    last = len(model.order)
     for node, nbytes in decision.returned.items():
-        refusal = Refusal(Reason.ESCAPES, (node,))
-        time, hint = max(model.order.values()), f"if one is meant, {listing([f'output.{node.name}'])}"
-        hint = f"{Reason.ESCAPES.hint}; {hint}"
-        found.append((time, _outcome("output", node.name, node, nbytes, refusal, hint=hint, added=True)))
+        refusal, line = Refusal(Reason.ESCAPES, (node,)), listing([f"output.{node.name}"])
+        hint = f"{Reason.ESCAPES.hint}; if one is meant, {line}"
+        found.append((last, _outcome("output", node.name, node, nbytes, refusal, hint=hint, added=True)))
     return Report(tuple(outcome for _, outcome in sorted(found, key=lambda pair: pair[0]))).listed()
 
 
-def _outcomes(decision: Decision, candidate: Candidate, known: _Blockers) -> Iterator[Outcome]:
+def _outcomes(hints: Hints, candidate: Candidate, known: _Blockers) -> Iterator[Outcome]:
+    decision = hints.decision
     refusal = decision.refused.get(candidate.index)
     if candidate.kind.is_copy and not candidate.kind.is_clone and refusal is None:
         return  # an artefact of functionalization that is gone: nothing that the user wrote
@@ -67,13 +68,13 @@ def _outcomes(decision: Decision, candidate: Candidate, known: _Blockers) -> Ite
         part = next((p for p in decision.part_copies.get(candidate.index, ()) if p.view == i), None)
         if part is not None:
             held = Refusal(Reason.SAME_NODE, part.blockers)
-            told = hint_of(decision, candidate, held, f"{op}.{arg}")
+            told = hints.of(candidate, held, f"{op}.{arg}")
             yield _outcome(op, arg, candidate.node, part.nbytes, held, known, hint=told)
             continue
         moved = () if refusal else decision.model.unlocks.get((candidate.node, candidate.slot), ())
         size = 0 if i else candidate.nbytes + candidate.fresh
         flags = {"fused": fused, "allocates": candidate.allocates}
-        hint = hint_of(decision, candidate, refusal, f"{op}.{arg}") if refusal else None
+        hint = hints.of(candidate, refusal, f"{op}.{arg}") if refusal else None
         yield _outcome(op, arg, candidate.node, size, refusal, known, hint=hint, moved=moved, **flags)
 
 
@@ -124,24 +125,25 @@ def blocker(node: Node) -> Blocker:
     return Blocker(node.name, called(node), where(node))
 
 
-def _copied(decision: Decision, index: int, name: str, node: Node) -> Outcome:
-    candidate, model = decision.model.candidates[index], decision.model
+def _copied(hints: Hints, index: int, name: str, node: Node) -> Outcome:
+    model = hints.decision.model
+    candidate = model.candidates[index]
     size = price.of_value(model, node)
     refusal, op = Refusal(Reason.SAME_NODE, (candidate.node,)), candidate.labels[0][0]
-    hint = hint_of(decision, candidate, refusal, f"{op}.{name}")
+    hint = hints.of(candidate, refusal, f"{op}.{name}")
     return _outcome(op, name, candidate.node, size, refusal, hint=hint, added=True)
 
 
-def _kept(decision: Decision, snapshot: Snapshot) -> Outcome:
+def _kept(hints: Hints, snapshot: Snapshot) -> Outcome:
     """Return the outcome of a copy that keeps an old value for its readers."""
-    candidate, reader = decision.model.candidates[snapshot.candidate], snapshot.readers[0]
+    candidate, reader = hints.decision.model.candidates[snapshot.candidate], snapshot.readers[0]
     op, arg = "output", snapshot.operand.name
     if reader.op != "output":
         op = target_name(reader.target)
         named = arguments(reader) if is_operator(reader.target) else reader.kwargs.items()
         arg = next((name for name, value in named if value is snapshot.operand), arg)
     refusal = Refusal(Reason.STILL_READ, tuple(dict.fromkeys((candidate.node, snapshot.before))))
-    hint = kept_hint(decision, snapshot, f"{op}.{arg}")
+    hint = hints.of_kept(snapshot, f"{op}.{arg}")
     return _outcome(op, arg, candidate.node, snapshot.nbytes, refusal, hint=hint, added=True)
 
 
