@@ -154,8 +154,14 @@ _ROWS = (
     Defect(
         "offset-in-a-copy",
         "What is put into a copy of an input by an offset is put where the input's storage has that offset.",
-        "mend.input_offsets.count_in_copies",
+        "mend.input_offsets.put_into_copies",
         seen=("2.13",),
+    ),
+    Defect(
+        "strides-of-a-view",
+        "A view by strides of a view of what is computed is taken of the elements of that view alone.",
+        "mend.input_offsets.rebase",
+        seen=("2.11", "2.13", "2.15"),
     ),
     Defect(
         "refused-kernel",

@@ -24,6 +24,7 @@ from ..ops.computed import is_factory
 from ..ops.schema import is_operator, schema_of, tensors
 from ..reinplacing.facts.decision import Decision
 from ..reinplacing.facts.options import Options, Ordering, Policy
+from ..reinplacing.layout.true_values import retell_begins
 from ..reinplacing.model.fused import differs_for_speed
 from ..reinplacing.offered import offered
 from ..reinplacing.run import parted_lists, reinplace_graph
@@ -41,7 +42,7 @@ from .defects import defended
 from .identity import state
 from .mend import no_ops, single_lists, windows
 from .mend.copied_views import clone_sources
-from .mend.input_offsets import count_in_copies, rebase
+from .mend.input_offsets import put_into_copies, rebase
 from .mend.marked_written import mark
 from .mend.returned_views import forget, return_inputs
 from .mend.stored_early import realize
@@ -143,6 +144,7 @@ class ReinplacePass(CustomGraphPass):
     def _rewritten(self, graph: Graph, *, in_place: bool) -> Report:
         """Rewrite a graph, and mend what Inductor would make of it."""
         move_with_bases(graph)
+        retell_begins(graph)
         report = self._reinplaced(graph) if in_place else Report()
         windows.reshape(graph)
         copy_operands(graph)
@@ -153,7 +155,7 @@ class ReinplacePass(CustomGraphPass):
         mark(graph)
         delay_buffers(graph)
         rebase(graph)
-        count_in_copies(graph)
+        put_into_copies(graph)
         return report
 
     def _reinplaced(self, graph: Graph) -> Report:

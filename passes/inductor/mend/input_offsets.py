@@ -1,8 +1,9 @@
-"""Offsets of ``as_strided`` into inputs, counted from where Inductor counts them.
+"""Offsets of ``as_strided`` into inputs and copies, counted from where Inductor counts them.
 
-An offset names an element of the storage. An input that does not begin where its storage does Inductor gets
-by a pointer to its first element, and may count from there: what is meant is as many elements before as the
-input has before it. Where the running torch counts from is tried out once.
+An offset names an element of the storage. A value that Inductor computes begins where its buffer does; the
+graph counts in it as in the memory that it takes the place of. An input that does not begin where its storage
+does Inductor gets by a pointer to its first element, and may count from there. Where the running torch counts
+from is tried out once.
 """
 
 from __future__ import annotations
@@ -17,8 +18,11 @@ from torch.fx import Graph, GraphModule, Node
 
 from ... import _torch
 from ...graph.alias import bases, begin_of
+from ...graph.emit import Emitter
 from ...graph.sizes import given, written_out
+from ...memory.region import as_size
 from ...ops.schema import argument
+from ...ops.true_strides import has_usual_strides
 from ...ops.wrapper import number
 from .._torch import lowered_graph
 from ..defects import defended
@@ -28,25 +32,62 @@ aten: Any = torch.ops.aten
 log: logging.Logger = logging.getLogger(__name__)
 
 
+class _Offsets:
+    """Where the values of a graph begin in memory, as Inductor counts."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.base_of = bases(graph)
+        self.with_gaps = set[Node]()  # the values in whose memory there is something between the elements
+        self._named = given(graph)
+        self.from_inputs: bool = counts_from_inputs() and defended("offsets-from-input")
+        self._in_copies = defended("offset-in-a-copy")
+
+    def begin(self, node: Node) -> Any:
+        """Return the offset of the element that Inductor counts as the first of a value's buffer."""
+        base = self.base_of[node]
+        counted = self.from_inputs if base.op == "placeholder" else self._in_copies
+        return begin_of(base) if counted else 0
+
+    def relative(self, node: Node, source: Node, meant: Any) -> Any:
+        """Return an offset into the buffer of ``source``, as ``written``."""
+        return self.written(node, meant - self.begin(source))
+
+    def written(self, node: Node, offset: Any) -> Any:
+        """Return an offset as an int or a node before ``node``; ``None`` if it has no name or is negative."""
+        found = written_out(node, sympy.expand(offset), self._named)
+        return None if isinstance(found, int) and found < 0 else found
+
+    def sizes(self, node: Node, sizes: Any) -> list[Any] | None:
+        """Return sizes as ints, or as nodes before ``node``; ``None`` where one has no name."""
+        found = [written_out(node, as_size(size), self._named) for size in sizes]
+        return None if any(size is None for size in found) else found
+
+
 def rebase(graph: Graph) -> int:
-    """Count offsets into inputs as Inductor will; returns how many are others now."""
+    """Count offsets of ``as_strided`` as Inductor will; returns how many are others now.
+
+    What is computed where it is used has no memory. Inductor puts the operand of ``as_strided`` into memory,
+    of a view its elements alone: the value that is viewed becomes the operand.
+    """
     strided = graph.find_nodes(op="call_function", target=aten.as_strided.default)
-    if not strided or not counts_from_inputs() or not defended("offsets-from-input"):
+    if not strided:
         return 0
-    count, named, base_of, stored = 0, given(graph), bases(graph), dict[Node, bool]()
+    offsets, count, stored = _Offsets(graph), 0, dict[Node, bool]()
+    of_values = defended("strides-of-a-view")
     for node in strided:
-        base, offset = base_of[node], argument(node, "storage_offset")
-        begin = begin_of(base) if base.op == "placeholder" else 0
-        if offset is not None:
-            is_lost, meant = begin != 0, number(offset)
-        else:  # it begins where its operand does, which is lost, too, if that is a view of what is in memory
-            is_lost, meant = node.args[0] is not base and not is_put_off(base, stored), begin_of(node)
-        if not is_lost or _is_apart(node.meta["val"], base.meta["val"]):
+        operand, base = node.args[0], offsets.base_of[node]
+        offset = argument(node, "storage_offset")
+        if _is_apart(node.meta["val"], base.meta["val"]):
             continue
-        relative = written_out(node, sympy.expand(meant - begin), named)
-        if relative is None or (isinstance(relative, int) and relative < 0):
-            continue  # where the input begins has no name here, or what is named lies before it
-        node.args = (node.args[0], argument(node, "size"), argument(node, "stride"), relative)
+        is_view = operand is not base
+        is_elsewhere = is_view and of_values and is_put_off(base, stored)
+        # Without an offset it begins where its operand does: lost, if that is a view of what is in memory.
+        is_lost = offsets.from_inputs and is_view if offset is None else offsets.begin(node) != 0
+        relative = offsets.relative(node, node, begin_of(node) if offset is None else number(offset))
+        if relative is None or not (is_lost or is_elsewhere):
+            continue
+        place = base if is_elsewhere else operand
+        node.args = (place, argument(node, "size"), argument(node, "stride"), relative)
         node.kwargs = {}
         count += 1
     return count
@@ -57,20 +98,58 @@ def _is_apart(view: torch.Tensor, base: torch.Tensor) -> bool:
     return view.dtype != base.dtype or view.is_complex()
 
 
-def count_in_copies(graph: Graph) -> int:
-    """Count offsets of ``as_strided_scatter`` in Inductor's copy; returns how many are others."""
-    count, named = 0, given(graph)
+def put_into_copies(graph: Graph) -> int:
+    """Put what ``as_strided_scatter`` puts where it belongs in Inductor's copy; returns how many are others.
+
+    Inductor copies the elements of a value in a row, and counts in that. Of a value that has gaps, or other
+    strides, the memory is copied, as it lies.
+    """
     scatters = graph.find_nodes(op="call_function", target=aten.as_strided_scatter.default)
-    for node in scatters if defended("offset-in-a-copy") else ():
-        begin, offset = begin_of(node.args[0]), argument(node, "storage_offset")
-        if begin == 0 or offset is None:
+    if not scatters or not defended("offset-in-a-copy"):
+        return 0
+    offsets, count = _Offsets(graph), 0
+    emitter = Emitter(graph, _torch.fake_mode_of([node.meta["val"] for node in scatters[:1]]))
+    for node in scatters:
+        source, offset = node.args[0], argument(node, "storage_offset")
+        begin = begin_of(source)
+        place = 0 if offset is None else offsets.written(node, number(offset) - begin)
+        has_gaps = not has_usual_strides(source.meta["val"])
+        if place is None or not (has_gaps or (offset is not None and begin != 0)):
             continue
-        relative = written_out(node, sympy.expand(number(offset) - begin), named)
-        if relative is not None:
-            node.args = (*(argument(node, n) for n in ("self", "src", "size", "stride")), relative)
-            node.kwargs = {}
+        args = (argument(node, "src"), argument(node, "size"), argument(node, "stride"), place)
+        if not has_gaps:
+            node.args, node.kwargs = (source, *args), {}
+            count += 1
+        elif _in_memory(offsets, emitter, node, args):
+            graph.erase_node(node)
             count += 1
     return count
+
+
+def _in_memory(offsets: _Offsets, emitter: Emitter, node: Node, args: tuple[Any, ...]) -> bool:
+    """Replace a scatter by one into a copy of its operand's memory; returns whether that has names here."""
+    source = node.args[0]
+    val = source.meta["val"]
+    size, stride = offsets.sizes(node, val.shape), offsets.sizes(node, val.stride())
+    last = sum(as_size((n - 1) * step) for n, step in zip(val.shape, val.stride(), strict=True))
+    extent = offsets.written(node, last + 1)
+    base = offsets.base_of[source]
+    begin = offsets.relative(node, source, begin_of(source))
+    if any(found is None for found in (size, stride, extent, begin)) or 0 in val.shape:
+        return False
+    if base.op == "placeholder" or base in offsets.with_gaps:
+        memory = emitter.view(node, aten.as_strided.default, (base, [extent], [1], begin))
+    else:  # what is computed may have been put into memory without the gaps
+        like = {"dtype": val.dtype, "device": val.device}
+        memory = emitter.view(node, aten.empty.memory_format, ([extent],), like)
+        memory = emitter.view(node, aten.as_strided_scatter.default, (memory, source, size, stride, 0))
+    copy = emitter.view(node, aten.as_strided_scatter.default, (memory, *args))
+    result = emitter.view(node, aten.as_strided.default, (copy, size, stride, 0))
+    result.meta["val"] = node.meta["val"]  # what comes after counts from where the old value lies
+    offsets.base_of[result] = result
+    offsets.with_gaps.add(result)
+    node.replace_all_uses_with(result)
+    return True
 
 
 @functools.cache

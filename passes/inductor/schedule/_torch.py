@@ -163,8 +163,8 @@ def is_order_only(dep: Any) -> bool:
 
 
 def wait_for(part: Any, buffer: str) -> None:
-    """Let an operation come after a write, which makes a buffer anew, as Inductor counts."""
-    dep = private(_DEPENDENCIES, "WeakDep")(buffer, buffer)
+    """Let an operation come after the one that makes a buffer, be it by a write, as Inductor counts."""
+    dep = private(_DEPENDENCIES, "WeakDep")(buffer, buffer, is_fake=True)  # the buffer lives no longer for it
     unmet = {*part.unmet_dependencies, dep}
     part.add_fake_dep(dep)
     part.unmet_dependencies = unmet  # which it makes anew of all that it reads, inputs too

@@ -1,8 +1,8 @@
-"""Views that kernels return, as those of complex tensors are: a write through one is ordered with the others.
+"""Views that kernels return, as those of complex tensors are: their buffer is written and read in order.
 
-Inductor knows which buffer such a view is one of, and lets a write wait for what read any of them before.
-What reads one afterwards it orders only with writes through the very same view: it may move before others.
-Nor does it know that an input is written that way, of which on a GPU it may have made an aligned copy.
+Inductor knows which buffer such a view is one of, and forgets it once that is written: what reads a view
+then is ordered only with writes through the very same view, and may move before or behind others. Nor does
+it know that an input is written that way, of which on a GPU it may have made an aligned copy.
 """
 
 from __future__ import annotations
@@ -14,27 +14,34 @@ from . import _torch
 
 
 def order(nodes: list[Any]) -> int:
-    """Let operations wait for earlier writes of what they read by another view; returns how many waits.
+    """Let operations wait for what goes before in a buffer that has such views; returns how many waits.
+
+    A read waits for the last write, a write for that and for the reads since.
 
     Args:
         nodes: the operations, in the order of the graph.
     """
     home = _homes(nodes)
-    writers: dict[str, list[tuple[Any, str]]] = defaultdict(list)
+    last: dict[str, tuple[Any, str]] = {}  # the operation that wrote a buffer, and the name that it gave it
+    readers: dict[str, list[tuple[Any, str]]] = defaultdict(list)
     count = 0
     for node in nodes if home else ():
         used = {dep.name for dep in node.read_writes.reads if not _torch.is_order_only(dep)}
         outputs = node.get_outputs()
-        changed = {name for output in outputs for name in output.get_mutations()}
-        places = {home[name] for name in used | changed if name in home}
-        for earlier, name in [w for place in places for w in writers[place]]:
+        changed = {name: output.get_name() for output in outputs for name in output.get_mutations()}
+        written = {home[name]: own for name, own in changed.items() if name in home}
+        read = {home[name] for name in used if name in home}
+        before = [last[place] for place in read | written.keys() if place in last]
+        before += [reader for place in written for reader in readers.pop(place, ())]
+        for earlier, name in before:
             if earlier is not node and name not in used:
                 _torch.wait_for(node, name)
                 count += 1
-        for output in outputs:
-            for place in {home[name] for name in output.get_mutations() if name in home}:
-                writers[place].append((node, output.get_name()))
-                _torch.note_written(place)
+        for place, own in written.items():
+            last[place] = (node, own)
+            _torch.note_written(place)
+        for place in read - written.keys():
+            readers[place] += [(node, output.get_name()) for output in outputs[:1]]
     if count:
         nodes[0].scheduler.compute_ancestors()
     return count

@@ -3,7 +3,8 @@
 Some operators have a rule for how their results are laid out, or return their operand itself, and fake
 tensors that know nothing of it (``ops/true_strides.py``). Whoever runs the graph node by node gets what the
 kernels make, so their values are corrected before the graph is analysed, and so is all that is computed from
-them. Inductor makes kernels of its own, which go by what the graph says: for it nothing is corrected.
+them. Inductor makes kernels of its own, which go by what the graph says: for it only is corrected where the
+memory begins in which the graph counts offsets (``retell_begins``).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from torch.fx.node import map_arg
 from ... import _torch
 from ...errors import GraphError
 from ...graph import find_layouts
+from ...graph.alias import viewed
 from ...memory.geometry import Geometry
 from ...memory.region import Region, as_size
 from ...ops import wrapper
@@ -46,7 +48,7 @@ def with_true_values(graph: Graph, work: Callable[[], Result], *, lowered: bool,
         lowered: whether Inductor will lower the graph: then no value is corrected.
         keep: whether they stay corrected where all went well, for what is written instead relies on them.
     """
-    before = {} if lowered else _retell(graph)
+    before = {} if lowered else _retell(graph, lowered=False)
     is_kept = False
     try:
         result = work()
@@ -61,10 +63,15 @@ def with_true_values(graph: Graph, work: Callable[[], Result], *, lowered: bool,
     return work()
 
 
-def _retell(graph: Graph) -> dict[Node, Any]:
+def retell_begins(graph: Graph) -> None:
+    """Correct where values begin that take the place of others in memory, in a graph that is lowered."""
+    _retell(graph, lowered=True)
+
+
+def _retell(graph: Graph, *, lowered: bool) -> dict[Node, Any]:
     """Correct the values of a graph, all or none; returns what they were."""
     targets = {id(n.target): n.target for n in graph.nodes}  # to hash an operator takes torch a microsecond
-    ruled = {key for key, target in targets.items() if has_rule(target)}
+    ruled = {key for key, target in targets.items() if has_rule(target) and not lowered}
     is_named = not targets.keys().isdisjoint(map(id, absolute()))
     if not ruled and not is_named:
         return {}
@@ -81,8 +88,9 @@ def _retell(graph: Graph) -> dict[Node, Any]:
     new: dict[Node, Any] = {}
     try:
         for node in graph.nodes:
-            if node in first or not new.keys().isdisjoint(node.all_input_nodes):
-                _retell_one(node, new, fake_mode, is_displaced=node in displaced)
+            is_computed_anew = not new.keys().isdisjoint(node.all_input_nodes)
+            if node in first or (is_computed_anew and (not lowered or _keeps_memory(node))):
+                _retell_one(node, new, fake_mode, is_displaced=node in displaced, by_rule=not lowered)
     except _Untellable:
         return {}
     before = {node: node.meta.get("val") for node in new}
@@ -91,7 +99,18 @@ def _retell(graph: Graph) -> dict[Node, Any]:
     return before
 
 
-def _retell_one(node: Node, new: dict[Node, Any], fake_mode: Any, *, is_displaced: bool) -> None:
+def _keeps_memory(node: Node) -> bool:
+    """Return whether a value is a part of an operand's memory, or takes its place as it lies."""
+    if node.op != "call_function":
+        return False
+    if viewed(node) is not None or node.target is operator.getitem or is_wrapper(node.target):
+        return True
+    return is_operator(node.target) and traits_of(node.target).writes_through is not None
+
+
+def _retell_one(
+    node: Node, new: dict[Node, Any], fake_mode: Any, *, is_displaced: bool, by_rule: bool
+) -> None:
     if node.op == "output" or node.target is torch.ops.aten.copy_.default:
         return  # a copy into an input has that input's value
 
@@ -103,7 +122,7 @@ def _retell_one(node: Node, new: dict[Node, Any], fake_mode: Any, *, is_displace
     is_given_others = not new.keys().isdisjoint(node.all_input_nodes)
     try:
         with _torch.expecting_refusal():
-            value = _as_made(node, told, fake_mode) if has_rule(node.target) else None
+            value = _as_made(node, told, fake_mode) if by_rule and has_rule(node.target) else None
             if value is None and (is_given_others or is_displaced):
                 args, kwargs = map_arg((node.args, node.kwargs), told)
                 value = _torch.run_fake(fake_mode, node.target, args, kwargs)

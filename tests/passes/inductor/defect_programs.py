@@ -148,6 +148,10 @@ def put_by_strides(x: Tensor) -> None:
     x.as_strided((3,), (1,), 14).mul_(5)
 
 
+def strided_part(x: Tensor) -> Tensor:
+    return (x * 2)[3:].as_strided((2,), (1,), 1) + 1
+
+
 def added_by_index(x: Tensor, by: Tensor) -> None:
     x.index_add_(0, torch.tensor([1, 2]), by[:2])
 
@@ -241,6 +245,7 @@ PROGRAMS: dict[str, Program] = {
     "unseen-write": Program(drawn, lambda: (arange(8),), {"fallback_random": True}),
     "offsets-from-input": Program(by_strides, lambda: (arange(64)[8:32],)),
     "offset-in-a-copy": Program(put_by_strides, lambda: (arange(64)[8:32],), undecided=True),
+    "strides-of-a-view": Program(strided_part, lambda: (arange(24),)),
     "refused-kernel": Program(added_by_index, lambda: tuple(x.bfloat16() for x in rows())),
     "chances-as-a-number": Program(chances, lambda: (arange(100, 3),), {"fallback_random": True}),
     "exchanged-buffer": Program(masked, vectors),

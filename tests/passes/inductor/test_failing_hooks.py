@@ -20,7 +20,7 @@ from ..trace import arange, functional, ops
 DECIDING = ("regenerated_outputs", "return_inputs", "_settle_lists", "reinplace_graph", "forget")
 MENDS = (
     *("move_with_bases", "copy_operands", "clone_all", "call_kernels", "realize", "mark", "delay_buffers"),
-    *("rebase", "count_in_copies"),
+    *("rebase", "put_into_copies"),
 )
 
 

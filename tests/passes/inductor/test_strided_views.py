@@ -1,0 +1,89 @@
+"""Views by strides and what is put into them are compiled right, wherever memory begins and has gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+from torch.utils._pytree import tree_leaves
+
+from pytest_reinplace.passes import inductor_options
+
+Tensor = torch.Tensor
+Inputs = Callable[[], Tensor]
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    torch.compiler.reset()
+    yield
+    torch.compiler.reset()
+
+
+def part_of_a_value(x: Tensor, begin: int) -> Tensor:
+    return (x + 1)[4:6].as_strided((3,), (2,)) * 2
+
+
+def before_a_part(x: Tensor, begin: int) -> Tensor:
+    return (x * 2)[3:].as_strided((2,), (1,), 1) + 1
+
+
+def columns_of_a_value(x: Tensor, begin: int) -> Tensor:
+    return (x + 1).view(4, 6)[1:].t().as_strided((3, 2), (2, 3)) * 2
+
+
+def added_to_itself(x: Tensor, begin: int) -> tuple[Tensor, Tensor]:
+    old = x + 0
+    x.as_strided((3,), (2,))[torch.arange(1, 3)] += x.unfold(0, 2, 2)[0]
+    return x + 1, old
+
+
+def put_twice(x: Tensor, begin: int) -> tuple[Tensor, Tensor]:
+    old = x.flip(0)
+    x.as_strided((3,), (1,), begin + 6).mul_(5)
+    x.as_strided((3,), (1,), begin + 7).add_(3)
+    return old, x + old
+
+
+def put_and_read(x: Tensor, begin: int) -> Tensor:
+    x.as_strided((3,), (2,), begin).copy_(x[:3].flip(0) + x[2:5])
+    return x.as_strided((4,), (1,), begin) + 1
+
+
+def crossing(x: Tensor, begin: int) -> Tensor:
+    three = x.as_strided((3,), (3,), begin + 1)
+    three.mul_(x[:3].sum())
+    x.as_strided((2, 2), (3, 2), begin).add_(three[1])
+    return x.cumsum(0)
+
+
+PLAIN: Inputs = lambda: torch.arange(24.0)  # noqa: E731
+INPUTS: dict[str, Inputs] = {
+    "behind others": lambda: torch.arange(60.0)[8:32],
+    "every third": lambda: torch.arange(72.0)[::3],
+    "every third, behind others": lambda: torch.arange(90.0)[9::3],
+}
+OF_VALUES = [part_of_a_value, before_a_part, columns_of_a_value]
+INTO_INPUTS = [added_to_itself, put_twice, put_and_read, crossing]
+
+
+def is_right(program: Callable[[Tensor, int], object], inputs: Inputs, *, dynamic: bool = False) -> bool:
+    expected, actual = inputs(), inputs()
+    begin = int(expected.storage_offset())
+    wanted = program(expected, begin)
+    compiled = torch.compile(program, fullgraph=True, dynamic=dynamic, options=inductor_options())
+    found = compiled(actual, begin)
+    return torch.equal(expected, actual) and all(map(torch.equal, tree_leaves(wanted), tree_leaves(found)))
+
+
+@pytest.mark.parametrize("program", OF_VALUES)
+def test_a_view_of_a_view_of_what_is_computed(program: Callable[..., Tensor]) -> None:
+    assert is_right(program, PLAIN)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("inputs", INPUTS)
+@pytest.mark.parametrize("program", INTO_INPUTS)
+def test_what_is_put_into_inputs(program: Callable[..., object], inputs: str, dynamic: bool) -> None:
+    assert is_right(program, INPUTS[inputs], dynamic=dynamic)
