@@ -34,7 +34,8 @@ class Ruling:
 
 def unrecorded(text: str, *, is_limited: bool) -> Ruling:
     """Say that nothing is recorded: a limit that was given is then held against nothing, which fails."""
-    return Ruling(*((text,), ()) if is_limited else ((), (text,)), is_recorded=False)
+    excesses, remarks = ((text,), ()) if is_limited else ((), (text,))
+    return Ruling(excesses, remarks, is_recorded=False)
 
 
 def against_side(measurement: Measurement, name: str, limits: Sequence[Limit], again: Again) -> Ruling:
