@@ -20,7 +20,7 @@ from .reinplacing.facts.options import Options
 from .reinplacing.facts.target import NODE_BY_NODE, Target
 from .reinplacing.run import analyze, analyze_graph, reinplace
 from .report import Blocker, Outcome, Report
-from .required import NotReinplaced
+from .required import NotReinplaced, UnknownName
 
 __all__ = [
     "INDUCTOR",
@@ -44,6 +44,7 @@ __all__ = [
     "ScheduleCheck",
     "SeamError",
     "Target",
+    "UnknownName",
     "analyze",
     "analyze_graph",
     "declarations",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,29 @@ else:
 _MOST_CLONES = 10
 
 
-class NotReinplaced(ReinplaceError, ShortTraceback):
+class RequireError(ReinplaceError, ShortTraceback):
+    """``inductor_options(require=...)`` is not fulfilled, or cannot be; a ``RuntimeError``."""
+
+
+class UnknownName(RequireError):
+    """No operator is called as ``inductor_options(require=...)`` names it; a ``RuntimeError``.
+
+    Args:
+        names: the names, each with the end of its sentence, which may ask whether another one was meant.
+        frame: as for ``NotReinplaced``.
+    """
+
+    def __init__(self, names: Mapping[str, str], frame: FrameType | None = None) -> None:
+        self.names = dict(names)
+        lines = [f"require names {name!r}: no operator is called so{near}" for name, near in names.items()]
+        lines.append("  import what registers it before the first compilation, or leave the name out")
+        super().__init__("\n".join(lines), first_useful_frame=frame)  # type: ignore[call-arg]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.names,)
+
+
+class NotReinplaced(RequireError):
     """A graph copies what ``inductor_options(require=...)`` names, as it would be run; a ``RuntimeError``.
 
     Args:

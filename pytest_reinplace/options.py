@@ -99,7 +99,7 @@ OPTIONS = (
     Option(
         "fail-on",
         "with --reinplace-compare or --reinplace-measure: how much a figure may grow; clones:0, "
-        "peak_bytes:4MiB, or a percentage; new_clones:0 with --reinplace-compare only",
+        "peak_bytes:4MiB, or a percentage; new_clones:0, removed_tests:0 with --reinplace-compare only",
         "METRIC:LIMIT",
         limit_text,
         many=True,
@@ -183,9 +183,10 @@ def resolve(config: pytest.Config, environment: Mapping[str, str] = os.environ) 
         raise pytest.UsageError(
             "--reinplace-fail-on: expected --reinplace-compare=PATH or --reinplace-measure with it, got none"
         )
-    if typed and settings.compare is None and any(one.metric == "new_clones" for one in settings.fail_on):
+    held = next((one.metric for one in settings.fail_on if one.needs_report), None)
+    if typed and settings.compare is None and held:
         raise pytest.UsageError(
-            "--reinplace-fail-on: expected --reinplace-compare=PATH with new_clones, got none"
+            f"--reinplace-fail-on: expected --reinplace-compare=PATH with {held}, got none"
         )
     return settings
 

@@ -35,6 +35,14 @@ def call_kernel_of(op: Any) -> None:
         make(op, layout_constraint=strides, warn=False, override_decomp=True)
 
 
+def registered_operators() -> dict[str, set[str]]:
+    """Return the operators that are registered now, each with the arguments of all its overloads."""
+    found: dict[str, set[str]] = {}
+    for schema in private("torch._C", "_jit_get_all_schemas")():
+        found.setdefault(schema.name, set()).update(argument.name for argument in schema.arguments)
+    return found
+
+
 @functools.cache
 def slices_count_from_storage() -> bool:
     """Return whether v2 wrappers count slices from the start of the storage instead of from their base."""

@@ -30,6 +30,7 @@ from ..reinplacing.offered import offered
 from ..reinplacing.run import parted_lists, reinplace_graph
 from ..report import Report
 from ..required import checked, copied
+from . import known_names
 from ._torch import (
     call_kernel_of,
     custom_graph_pass,
@@ -172,6 +173,7 @@ class ReinplacePass(CustomGraphPass):
         """Rewrite a graph, as Inductor calls it, tell the observers, and see to what must be in place."""
         required, options = tuple(self.require or ()), Options(self.policy, self.order, target=INDUCTOR)
         candidates = offered(graph, options) if required else ()
+        known_names.check(required, candidates)
         report, why = self._applied(graph)
         for callback in _observers.get():
             callback(report, graph)
@@ -290,7 +292,8 @@ def inductor_options(
         policy: as for ``pytest_reinplace.passes.reinplace``.
         order: as for ``pytest_reinplace.passes.reinplace``.
         require: names of candidates that must be in place, as in ``Outcome.bears``: a graph that copies one
-            of them does not compile, ``NotReinplaced`` says why. Graphs without such a candidate compile.
+            of them does not compile, ``NotReinplaced`` says why. Graphs without such a candidate compile;
+            where no operator is called so, ``UnknownName`` does.
 
     Raises:
         ReinplaceError: an option has another value.

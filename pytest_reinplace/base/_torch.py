@@ -272,19 +272,39 @@ def nbytes_of(values: Any) -> int:
     return sum(value.nbytes for value in values if isinstance(value, torch.Tensor))
 
 
-def regenerated_outputs() -> frozenset[int]:
+def regenerated_outputs(graph: Any) -> frozenset[int]:
     """Return which outputs of the forward graph that is being compiled AOTAutograd makes anew for the caller.
 
     They are views of an input or of another output, and only their sizes and strides are used.
     """
     context = private("torch._guards", "TracingContext").try_get()
-    meta = getattr(context, "fw_metadata", None)
-    if meta is None:
-        return frozenset()
-    first = int(meta.num_mutated_inp_runtime_indices)
-    names = [info.output_type.name for info in meta.output_info]
+    infos = getattr(getattr(context, "fw_metadata", None), "output_info", ())
     anew = ("is_input", "alias_of_input", "alias_of_intermediate")
-    return frozenset(i for i, name in enumerate(names, first) if name.startswith(anew))
+    found = set()
+    for i, origin in enumerate(origins(graph)):
+        is_result = type(origin).__name__ == "PlainAOTOutput" and origin.idx < len(infos)
+        if is_result and infos[origin.idx].output_type.name.startswith(anew):
+            found.add(i)
+    return frozenset(found)
+
+
+def saved_outputs(graph: Any) -> frozenset[int]:
+    """Return which outputs of a forward graph nobody sees but its backward."""
+    names = [type(origin).__name__ for origin in origins(graph)]
+    return frozenset(i for i, name in enumerate(names) if name.startswith("SavedForBackwards"))
+
+
+def origins(graph: Any) -> list[Any]:
+    """Return what each output is for AOTAutograd, nothing where that has not made the graph.
+
+    A part of a tensor subclass is what the whole is.
+    """
+    found = []
+    for origin in graph.output_node().meta.get("desc") or ():
+        while type(origin).__name__.startswith("Subclass"):
+            origin = origin.base
+        found.append(origin)
+    return found
 
 
 def compile_id() -> str:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from ..base.tolerance import Tolerance
+    from ..judge.before import Unseen
     from ..passes import Report
     from .pass_under_test import PassUnderTest
 
@@ -267,6 +268,7 @@ class Capture:
                 is_inference=frame.is_inference,
                 pictured=self.pictured,
                 least_bytes=least_bytes,
+                unseen=frame.unseen(gm),
             )
         result = post_grad.stage(name, run)
         if post_grad.is_done:
@@ -307,6 +309,10 @@ class _Frame:
         """Return how a graph is called, which is the module's own or one of its subgraphs."""
         parts = self.direction, _torch.compile_id(), self.inside(gm)
         return f"[{' '.join(part for part in parts if part)}]"
+
+    def unseen(self, gm: Any) -> Unseen | None:
+        """Return the outputs that the caller does not see; not known of a subgraph."""
+        return None if self.watched is None or self.inside(gm) else self.watched.unseen
 
     def inside(self, gm: Any) -> str:
         """Return the name of a subgraph in its module, empty for the module's own graph."""

@@ -17,6 +17,7 @@ from .pass_under_test import PassError
 if TYPE_CHECKING:
     from torch.fx import GraphModule, Node
 
+    from ..judge.before import Unseen
     from ..passes import Report
     from .pass_under_test import PassUnderTest
 
@@ -35,6 +36,7 @@ class PostGrad:
         is_inference: whether it is one without a backward.
         pictured: whether it is drawn for a page.
         least_bytes: what it has to move at least, if that is known.
+        unseen: the outputs that its caller does not see, if that is known.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class PostGrad:
         is_inference: bool = True,
         pictured: bool = False,
         least_bytes: int = 0,
+        unseen: Unseen | None = None,
     ) -> None:
         self.is_done: bool = False
         self._pictured = pictured
@@ -58,7 +61,7 @@ class PostGrad:
         self._own: Report | None = None
         self._judgement: Judgement | None = None
         self._text = self._after = ""
-        self._least_bytes = least_bytes
+        self._least_bytes, self._unseen = least_bytes, unseen
 
     def stage(self, name: str, run: Callable[[], Any]) -> Any:
         """Carry out one stage and note what it tells."""
@@ -132,7 +135,7 @@ class PostGrad:
         from ..passes import GraphError
 
         try:
-            self._before, self._problem = Before.of(self._gm, lowered=True), ""
+            self._before, self._problem = Before.of(self._gm, lowered=True, unseen=self._unseen), ""
             self._nodes = self._copied()
         except GraphError as error:
             if self._before is None:

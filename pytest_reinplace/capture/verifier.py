@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..base import _torch
+from ..judge.before import Unseen
 from .replay import Replay
 from .verified import Verified
 
 if TYPE_CHECKING:
-    from torch.fx import GraphModule
+    from torch.fx import Graph, GraphModule
 
     from .pass_under_test import PassUnderTest
 
@@ -27,17 +28,15 @@ class Watched:
         gm: the functional graph, in the compiler's hands.
         replay: the passes, to be run once more for a small program that shows a difference; ``None`` where
             nobody asked for one. Then the graph is checked only if it is found suspicious.
-        regenerated: the outputs that the caller makes anew.
+        unseen: the outputs that the caller does not see; ``None`` where that is not known.
 
     ``is_wanted`` says whether it is checked.
     """
 
-    def __init__(
-        self, graph_id: str, gm: GraphModule, replay: Replay | None, regenerated: frozenset[int]
-    ) -> None:
+    def __init__(self, graph_id: str, gm: GraphModule, replay: Replay | None, unseen: Unseen | None) -> None:
         self.graph_id = graph_id
         self.is_wanted: bool = replay is not None
-        self._replay, self._regenerated = replay, regenerated
+        self._replay, self.unseen = replay, unseen
         self._before: GraphModule | None = None
         self._after: GraphModule | None = None
         self._verified: Verified | None = None
@@ -109,7 +108,8 @@ class Watched:
         if self._replay is None and _torch.nbytes_of(inputs) > _MOST_UNASKED:
             self._verified = self._unchecked("its inputs are large; --reinplace-verify compares them")
             return
-        found = check(self._before, self._after, inputs, regenerated=self._regenerated)
+        regenerated = self.unseen.regenerated if self.unseen else frozenset()
+        found = check(self._before, self._after, inputs, regenerated=regenerated)
         if found.is_different and self._replay is not None:
             self._verified = reproduced(self.graph_id, self._before, inputs, found, self._replay)
         else:
@@ -158,8 +158,13 @@ class Verifier:
         """
         is_inference, is_backward = (bool(kwargs.get(name)) for name in ("is_inference", "is_backward"))
         replay = Replay(self._under_test, patches, is_inference) if self.checks_all else None
-        regenerated = frozenset() if is_backward else _torch.regenerated_outputs()
-        watched = Watched(graph_id, gm, replay, regenerated)
+        watched = Watched(graph_id, gm, replay, _unseen(gm.graph, is_backward))
         if self.checks_all:
             self.watched.append(watched)
         return watched
+
+
+def _unseen(graph: Graph, is_backward: bool) -> Unseen | None:
+    if not _torch.origins(graph):
+        return None
+    return Unseen() if is_backward else Unseen(_torch.regenerated_outputs(graph), _torch.saved_outputs(graph))

@@ -11,8 +11,9 @@ from ..record.paired import Ratio, ratio
 from ..record.stored import Stored, StoredTest
 from .clones import NEW, Change, Clone, match, told
 from .figure import change, grown, shown, wording_of
-from .limit import METRICS, NEW_CLONES, Limit
+from .limit import METRICS, NEW_CLONES, REMOVED_TESTS, Limit
 
+_NAMES = 5
 Figures = Mapping[str, int | float]
 
 
@@ -62,7 +63,8 @@ class Comparison:
         limits: what was held against it.
         rows: the tests that are in both, by id.
         added: the ids of tests that only the new report has; no limit is held against them.
-        removed: the ids of tests that only the old report has.
+        removed: the ids of tests that only the old report has; ``removed_tests`` limits those that had
+            candidates.
         failures: what is wrong with the comparison as a whole, a sentence each.
     """
 
@@ -93,6 +95,7 @@ class Comparison:
 
 def compare(old: Stored, new: Stored, limits: Sequence[Limit] = ()) -> Comparison:
     """Compare two reports and hold the limits against every test that is in both."""
+    removed = tuple(nodeid for nodeid in old.tests if nodeid not in new.tests)
     common = [nodeid for nodeid in new.tests if nodeid in old.tests]
     rows = tuple(_row(nodeid, old.tests[nodeid], new.tests[nodeid], limits) for nodeid in common)
     return Comparison(
@@ -101,8 +104,8 @@ def compare(old: Stored, new: Stored, limits: Sequence[Limit] = ()) -> Compariso
         tuple(limits),
         rows,
         added=tuple(nodeid for nodeid in new.tests if nodeid not in old.tests),
-        removed=tuple(nodeid for nodeid in old.tests if nodeid not in new.tests),
-        failures=tuple(_vacuous(rows, limits)),
+        removed=removed,
+        failures=(*_vacuous(rows, limits), *_lost([old.tests[nodeid] for nodeid in removed], limits)),
     )
 
 
@@ -112,8 +115,21 @@ def _vacuous(rows: Sequence[Row], limits: Sequence[Limit]) -> Iterator[str]:
         yield "no test is in both reports, so nothing was compared"
         return
     for limit in limits:
-        if limit.required and limit.metric != NEW_CLONES and not any(limit.metric in row.old for row in rows):
+        if limit.required and not limit.needs_report and not any(limit.metric in row.old for row in rows):
             yield f"{limit.text}: no compared test has {limit.metric} in the old report"
+
+
+def _lost(removed: Sequence[StoredTest], limits: Iterable[Limit]) -> Iterator[str]:
+    """Yield which limits do not allow that tests with candidates are gone: nothing is held against those."""
+    names = [test.record.nodeid for test in removed if test.record.outcomes]
+    for limit in limits:
+        if limit.metric == REMOVED_TESTS and limit.is_exceeded(0, len(names)):
+            some = ", ".join(names[:_NAMES])
+            more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+            yield (
+                f"{wording.plural(len(names), 'removed test')} with candidates: {some}{more}; allowed is "
+                f"{limit.text}. If they were renamed, or are to go, make the old report anew or allow as many"
+            )
 
 
 def _row(nodeid: str, old: StoredTest, new: StoredTest, limits: Iterable[Limit]) -> Row:
@@ -187,14 +203,17 @@ def _beside_stock(test: StoredTest) -> Ratio | None:
 
 
 def _unjudged(old: StoredTest, new: StoredTest) -> Iterator[str]:
-    """Yield why the new figures are too low to be believed: a test that stops compiling is no improvement."""
+    """Yield why the new figures are too low to be believed: what shows nothing now is not better."""
     if old.record.graphs and not new.record.graphs:
-        graphs = wording.plural(len(old.record.graphs), "graph")
-        yield f"{graphs} before, none was compiled now"
+        yield f"{wording.plural(len(old.record.graphs), 'graph')} before, none was compiled now"
     known = {graph["problem"] for graph in old.record.graphs}
     for graph in new.record.graphs:
         if graph["problem"] and graph["problem"] not in known:
             yield f"graph {graph['graph']} could not be judged: {graph['problem']}"
+    graphs = new.record.graphs
+    if old.record.outcomes and graphs and not (new.record.outcomes or any(g["problem"] for g in graphs)):
+        gone = f"{wording.plural(len(old.record.outcomes), 'candidate')} before, none now"
+        yield f"{gone}: the pass is not exercised any more; if that is meant, make the old report anew"
 
 
 def _excesses(old: Figures, new: Figures, limits: Iterable[Limit]) -> Iterator[str]:
@@ -213,6 +232,3 @@ def _excesses(old: Figures, new: Figures, limits: Iterable[Limit]) -> Iterator[s
 def _remarks(old: StoredTest, new: StoredTest) -> Iterator[str]:
     if new.record.outcome != old.record.outcome:
         yield f"{old.record.outcome} before, {new.record.outcome} now"
-    if old.record.outcomes and new.record.graphs and not new.record.outcomes:
-        candidates = wording.plural(len(old.record.outcomes), "candidate")
-        yield f"{candidates} before, none now: the pass is not exercised any more"

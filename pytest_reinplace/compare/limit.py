@@ -10,25 +10,25 @@ from ..base.amount import UNITS
 from ..base.nearest import nearest
 from ..base.visible import visible
 
-METRICS = ("clones", "new_clones", "clone_bytes", "peak_bytes", "runtime")
-# Of two reports: none has such a figure by itself.
-NEW_CLONES = "new_clones"
+NEW_CLONES, REMOVED_TESTS = OF_TWO_REPORTS = "new_clones", "removed_tests"  # none has these by itself
+METRICS = ("clones", NEW_CLONES, "clone_bytes", "peak_bytes", "runtime", REMOVED_TESTS)
 
 _AMOUNT = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)(%|[A-Za-z]+)?", re.ASCII)
 # Where that is not both a plain number and a percentage.
-_FITTING: dict[str, tuple[str | None]] = {"new_clones": (None,), "runtime": ("%",)}
+_FITTING: dict[str, tuple[str | None]] = {NEW_CLONES: (None,), REMOVED_TESTS: (None,), "runtime": ("%",)}
 _FORMS = {
     "clones": "a whole number (clones:0) or a percentage (clones:5%)",
     "new_clones": "a whole number (new_clones:0)",
     "clone_bytes": "bytes (clone_bytes:0, clone_bytes:4MiB) or a percentage (clone_bytes:1%)",
     "peak_bytes": "bytes (peak_bytes:0, peak_bytes:4MiB) or a percentage (peak_bytes:1%)",
     "runtime": "a percentage (runtime:5%)",
+    "removed_tests": "a whole number (removed_tests:0)",
 }
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Limit:
-    """How much larger a figure may be than it was, test by test.
+    """How much larger a figure may be than it was, test by test; of ``removed_tests``, how many.
 
     Args:
         metric: one of ``METRICS``.
@@ -43,6 +43,11 @@ class Limit:
     amount: Fraction
     is_percent: bool = False
     required: bool = True
+
+    @property
+    def needs_report(self) -> bool:
+        """Whether only an earlier report can be held against it."""
+        return self.metric in OF_TWO_REPORTS
 
     def is_exceeded(self, old: float, new: float) -> bool:
         """Return whether a figure grew by more than is allowed; exact, no rounding."""

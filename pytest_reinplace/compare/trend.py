@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Sequence
 
 from ..record.stored import Stored, StoredTest
-from .limit import METRICS, NEW_CLONES
+from .limit import METRICS, OF_TWO_REPORTS
 
-FIGURES = tuple(metric for metric in METRICS if metric != NEW_CLONES)
+FIGURES = tuple(metric for metric in METRICS if metric not in OF_TWO_REPORTS)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

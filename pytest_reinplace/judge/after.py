@@ -60,9 +60,12 @@ class After:
     Args:
         before: the functional graph.
         graph: the rewritten one.
+
+    ``outputs`` is what it returns.
     """
 
     def __init__(self, before: Before, graph: Graph) -> None:
+        self.outputs: tuple[Any, ...] = graph_facts.listed(graph.output_node().args[0])
         self._before = before
         self._nodes: dict[str, Node] = {node.name: node for node in graph.nodes}
         self._partners: dict[str, Node] = {}

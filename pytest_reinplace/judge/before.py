@@ -39,6 +39,19 @@ class Epilogue:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Unseen:
+    """Outputs of a graph whose storage its caller never sees, by position.
+
+    Args:
+        regenerated: those that AOTAutograd makes anew as views of something else.
+        saved: those that only the backward graph reads.
+    """
+
+    regenerated: frozenset[int] = frozenset()
+    saved: frozenset[int] = frozenset()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Before:
     """A snapshot: later rewriting of the graph does not change it.
 
@@ -46,6 +59,8 @@ class Before:
         nodes: the copied nodes by their names, in order.
         outcomes: our analysis, one for each candidate of the graph.
         epilogues: the write-backs.
+        outputs: what it returns, each a copied node or none.
+        unseen: those that share storage with nothing for its caller; ``None`` where that is not known.
         added: smaller copies that our pass makes so that a call may write in place, by the call's name.
         text: the graph as torch prints it.
     """
@@ -53,6 +68,8 @@ class Before:
     nodes: dict[str, Node]
     outcomes: tuple[Outcome, ...]
     epilogues: tuple[Epilogue, ...]
+    outputs: tuple[Any, ...]
+    unseen: Unseen | None
     added: dict[str, tuple[Outcome, ...]]
     text: str
 
@@ -62,12 +79,13 @@ class Before:
         return len(self.outcomes) + sum(op_of(node) == COPY for node in self.nodes.values())
 
     @classmethod
-    def of(cls, gm: GraphModule, *, lowered: bool = False) -> Before:
+    def of(cls, gm: GraphModule, *, lowered: bool = False, unseen: Unseen | None = None) -> Before:
         """Take the snapshot of a functional graph.
 
         Args:
             gm: the graph; the subgraphs that it calls are compiled, and judged, as graphs of their own.
             lowered: whether Inductor will lower what the pass under test makes of it.
+            unseen: outputs that share storage with nothing for its caller; ``None`` where that is not known.
 
         Raises:
             pytest_reinplace.passes.GraphError: the graph is not functional.
@@ -76,9 +94,10 @@ class Before:
 
         from ..passes import INDUCTOR, NODE_BY_NODE, Options, analyze_graph
 
-        report = analyze_graph(gm.graph, Options(target=INDUCTOR if lowered else NODE_BY_NODE))
+        read = _without(gm, unseen.regenerated) if unseen and unseen.regenerated else gm
+        report = analyze_graph(read.graph, Options(target=INDUCTOR if lowered else NODE_BY_NODE))
         copies: dict[Node, Node] = {}
-        Graph().graph_copy(gm.graph, copies)
+        outputs: Any = Graph().graph_copy(gm.graph, copies)
         nodes = {node.name: copy for node, copy in copies.items()}
         written_back = {o.node: o for o in report.outcomes if o.op == COPY}
         epilogues = [_epilogue(name, node, written_back.get(name)) for name, node in nodes.items()]
@@ -90,9 +109,22 @@ class Before:
             nodes=nodes,
             outcomes=tuple(o for o in report.outcomes if o.op != COPY and not o.added),
             epilogues=tuple(e for e in epilogues if e is not None),
+            outputs=graph_facts.listed(outputs),
+            unseen=unseen,
             added=added,
             text=str(gm.graph),
         )
+
+
+def _without(gm: GraphModule, regenerated: frozenset[int]) -> GraphModule:
+    """Return a copy that does not return what its caller makes anew: nothing has to be kept for that."""
+    from ..passes.verify import copied
+
+    copy = copied(gm)
+    output = copy.graph.output_node()
+    kept = [v for i, v in enumerate(graph_facts.listed(output.args[0])) if i not in regenerated]
+    output.args = (tuple(kept),)
+    return copy
 
 
 def _epilogue(name: str, node: Node, outcome: Outcome | None) -> Epilogue | None:
@@ -136,4 +168,4 @@ def _makes_version(call: Node) -> bool:
     return op_of(call) in _MADE or family(call) == "index_put"
 
 
-__all__ = ["Before", "Epilogue"]
+__all__ = ["Before", "Epilogue", "Unseen"]

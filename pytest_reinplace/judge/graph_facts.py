@@ -33,6 +33,11 @@ def is_tensor(value: Any) -> bool:
     return is_node(value) and isinstance(value.meta.get("val"), torch.Tensor)
 
 
+def listed(value: Any) -> tuple[Any, ...]:
+    """Return what a graph returns, which may be one value alone, as a tuple."""
+    return tuple(value) if isinstance(value, list | tuple) else (value,)
+
+
 def nbytes(value: Any) -> int:
     """Return the bytes of a tensor, of hinted sizes, repeated ones once; 0 for anything else."""
     if not is_tensor(value):

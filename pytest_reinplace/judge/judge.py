@@ -6,6 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from ..base.wording import bytes_of
+from . import shared
 from .after import After
 from .before import Before, Epilogue
 from .fate import Fates
@@ -24,7 +25,8 @@ class Judgement:
         report: one outcome per candidate; a clone that our analysis finds needless has the reason
             ``MISSED``, any other clone our reason. One in whose stead our pass makes a smaller copy is not
             needless: its reason is why any copy is made.
-        suspicious: labels that the pass wrote in place although our analysis forbids it.
+        suspicious: labels that the pass wrote in place although our analysis forbids it, or asks for a copy
+            of what is returned.
     """
 
     report: Report
@@ -45,6 +47,7 @@ def judge(before: Before, graph: Graph) -> Judgement:
             suspicious.append(outcome.label)
         if in_place or not outcome.allocates:
             found.append(_settled(outcome, in_place, before))
+    suspicious += [label for label in shared.labels(before, after) if label not in suspicious]
     found += [_left(e, before, found) for e in before.epilogues if after.has_copy(e)]
     found.sort(key=lambda outcome: order[outcome.node])
     found = [_compared(outcome, found, before) for outcome in found]

@@ -24,10 +24,18 @@ class Ruling:
     Args:
         excesses: what is over a limit, a sentence each: the entry fails.
         remarks: what a reader should know, a sentence each: stale baselines, figures that nobody judged.
+        is_recorded: whether there is a baseline; where there is none, that is the one excess or remark.
     """
 
     excesses: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    is_recorded: bool = True
+
+
+def unrecorded(text: str, *, is_limited: bool) -> Ruling:
+    """Say that nothing is recorded: a limit that was given is then held against nothing, which fails."""
+    excesses, remarks = ((text,), ()) if is_limited else ((), (text,))
+    return Ruling(excesses, remarks, is_recorded=False)
 
 
 def against_side(measurement: Measurement, name: str, limits: Sequence[Limit], again: Again) -> Ruling:
@@ -59,6 +67,8 @@ def against_baseline(
     recorded: Mapping[str, Mapping[str, int]],
     limits: Sequence[Limit],
     again: Again,
+    *,
+    is_limited: bool = False,
 ) -> Ruling:
     """Hold the pass under test against what is recorded for the device.
 
@@ -71,11 +81,13 @@ def against_baseline(
         recorded: the entry's sides in the file of baselines.
         limits: how much more it may cost.
         again: compiles and measures anew, to confirm what looks slower.
+        is_limited: whether the limits were given.
     """
     name = measurement.pass_name
     old = recorded.get(name)
     if old is None:
-        return Ruling(remarks=(f"no baseline for pass {name}: record it with --reinplace-update",))
+        text = f"no baseline for pass {name}: record it with --reinplace-update"
+        return unrecorded(text, is_limited=is_limited)
     exact = {metric: figure for metric, figure in old.items() if metric not in ("runtime_ns", "ratio_ppm")}
     excesses = list(_exact_excesses(exact, measurement, limits, "recorded"))
     remarks = list(_stale(exact, measurement))

@@ -125,8 +125,11 @@ def _ruling(
     if settings.updates:
         return gate.Ruling()
     if found.entry not in known.entries:
-        return gate.Ruling(remarks=("no baseline: record it with --reinplace-update-new-only",))
-    return gate.against_baseline(found, known.entries[found.entry], limits, again)
+        text = "no baseline: record it with --reinplace-update-new-only"
+        return gate.unrecorded(text, is_limited=bool(settings.fail_on))
+    return gate.against_baseline(
+        found, known.entries[found.entry], limits, again, is_limited=bool(settings.fail_on)
+    )
 
 
 def _wrong_elsewhere(found: Measured) -> tuple[str, ...]:
@@ -150,8 +153,10 @@ def _hand_on(item: pytest.Item, verdict: EntryVerdict, result: Result) -> None:
 
 def _text(result: Result) -> str:
     found = result.measurement
-    head = f"{found.entry} on {found.device}, pass {found.pass_name}: costs more than it may"
-    return "\n".join([head, *(f"  {line}" for line in (*result.ruling.excesses, *result.ruling.remarks))])
+    excesses, rest = result.ruling.excesses, result.ruling.remarks
+    what, lines = ("costs more than it may", excesses) if result.ruling.is_recorded else (excesses[0], ())
+    head = f"{found.entry} on {found.device}, pass {found.pass_name}: {what}"
+    return "\n".join([head, *(f"  {line}" for line in (*lines, *rest))])
 
 
 @contextlib.contextmanager

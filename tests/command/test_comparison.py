@@ -97,15 +97,37 @@ def test_a_graph_that_cannot_be_judged_any_more_is_no_improvement() -> None:
     assert compared(broken, broken, "clones:0").passed
 
 
-def test_a_failed_test_and_one_without_candidates_are_remarked_and_not_stale() -> None:
-    old = {"a": test(clone()), "b": test(clone())}
-    found = compared(old, {"a": test(in_place(), outcome="failed"), "b": test()}, "clones:0")
-    assert [row.remarks for row in found.rows] == [
-        ("passed before, failed now",),
-        ("1 candidate before, none now: the pass is not exercised any more",),
-    ]
+def test_a_failed_test_is_remarked_and_not_stale() -> None:
+    found = compared({"a": test(clone())}, {"a": test(in_place(), outcome="failed")}, "clones:0")
+    assert [row.remarks for row in found.rows] == [("passed before, failed now",)]
     assert not any(row.improved for row in found.rows)
     assert found.passed
+
+
+def test_a_test_that_exercises_the_pass_no_more_is_no_improvement() -> None:
+    text = "2 candidates before, none now: the pass is not exercised any more; if that is meant, make the old"
+    old = {"a": test(clone(), in_place()), "b": test(in_place())}
+    found = compared(old, {"a": test(), "b": test(in_place())}, "clones:0")
+    assert excesses(found) == [f"{text} report anew"]
+    assert [row.improved for row in found.rows] == [[], []]
+    assert [row.clones for row in found.rows] == [(), ()]
+    (row, _) = compared(old, {"a": test(), "b": test(in_place())}).rows
+    assert (row.excesses, row.remarks) == ((), (f"{text} report anew",))
+    assert compared({"a": test()}, {"a": test()}, "clones:0", "clone_bytes:0").passed
+
+
+def test_removed_tests_are_over_their_own_limit() -> None:
+    """Only those that had candidates: of the others nothing was known."""
+    old = {"a": test(clone()), "b": test(in_place()), "c": test(clone()), "plain": test(graphs=[])}
+    names = "2 removed tests with candidates: b, c; allowed is removed_tests:1. "
+    found = compared(old, {"a": test(clone())}, "clones:0", "removed_tests:1")
+    (text,) = found.failures
+    assert text.startswith(names) and not found.passed
+    assert compared(old, {"a": test(clone())}, "removed_tests:2").passed
+    assert compared(old, old, "removed_tests:0").passed
+    many = {f"t{i}": test(clone()) for i in range(7)}
+    (text,) = compared({**old, **many}, old, "removed_tests:0").failures
+    assert text.startswith("7 removed tests with candidates: t0, t1, t2, t3, t4 and 2 more; ")
 
 
 def test_a_clone_that_hides_behind_another_is_over_the_limit() -> None:

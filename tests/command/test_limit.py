@@ -15,6 +15,7 @@ from pytest_reinplace.compare.limit import exact, limit
         ("clones:50%", 4, 6, 7),
         ("new_clones:0", 0, 0, 1),
         ("new_clones:2", 0, 2, 3),
+        ("removed_tests:1", 0, 1, 2),
         ("clone_bytes:0", 0, 0, 1),
         ("clone_bytes:4KiB", 10, 4106, 4107),
         ("clone_bytes:1.5MiB", 0, 1572864, 1572865),
@@ -44,6 +45,10 @@ def test_a_limit_holds_up_to_its_edge(text: str, old: float, fits: float, exceed
         ("clones:1KiB", "expected clones to be limited by a whole number"),
         ("clones:1.5", "expected clones to be limited by a whole number"),
         ("new_clones:5%", r"expected new_clones to be limited by a whole number \(new_clones:0\), got"),
+        (
+            "removed_tests:5%",
+            r"expected removed_tests to be limited by a whole number \(removed_tests:0\), got",
+        ),
         ("new_clones:0.5", "expected new_clones to be limited by a whole number"),
         ("new_clones:1KiB", "expected new_clones to be limited by a whole number"),
         ("clone_bytes:1.5", "expected clone_bytes to be limited by bytes"),

@@ -106,7 +106,11 @@ def test_a_stale_baseline_is_told() -> None:
 
 def test_a_pass_without_a_baseline_is_told() -> None:
     found = judged(measurement(name="mine:apply"))
-    assert found.remarks == ("no baseline for pass mine:apply: record it with --reinplace-update",)
+    text = "no baseline for pass mine:apply: record it with --reinplace-update"
+    assert (found.excesses, found.remarks) == ((), (text,))
+    new = measurement(name="mine:apply")
+    found = gate.against_baseline(new, RECORDED, LIMITS, lambda: new, is_limited=True)
+    assert (found.excesses, found.remarks) == ((text,), ())
 
 
 def test_sides_of_one_run_are_held_against_each_other() -> None:

@@ -169,6 +169,24 @@ def test_limits_are_those_that_are_given(project: pytest.Pytester) -> None:
         result.assert_outcomes(**{outcome: 1})
 
 
+def test_a_limit_that_is_held_against_nothing_fails(project: pytest.Pytester) -> None:
+    gate = ("models", "--reinplace-measure", "--benchmark-disable")
+    text = "no baseline: record it with --reinplace-update-new-only"
+    result = project.runpytest_inprocess(*gate)
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines([f"*{text}"])
+    limited = (*gate, "--reinplace-fail-on=clones:0")
+    result = project.runpytest_inprocess(*limited)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([f"update on cpu-*-graph, pass exact: {text}"])
+    project.runpytest_inprocess("models", "--reinplace-update-new-only", "--benchmark-disable")
+    project.runpytest_inprocess(*limited).assert_outcomes(passed=1)
+    result = project.runpytest_inprocess(*limited, "--reinplace-pass=builders:exact")
+    result.assert_outcomes(failed=1)
+    text = "no baseline for pass builders:exact: record it with --reinplace-update"
+    result.stdout.fnmatch_lines([f"update on cpu-*-graph, pass builders:exact: {text}"])
+
+
 @pytest.mark.parametrize(("name", "outcome"), [("slow", "failed"), ("slow_once", "passed")])
 def test_what_is_slow_is_compiled_anew_before_it_fails(
     project: pytest.Pytester, name: str, outcome: str

@@ -10,7 +10,7 @@ import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from pytest_reinplace.capture.capture import Capture
-from pytest_reinplace.judge.before import Before
+from pytest_reinplace.judge.before import Before, Unseen
 from pytest_reinplace.judge.judge import Judgement, judge
 from pytest_reinplace.passes import Reason, analyze, reinplace
 from pytest_reinplace.passes.strategies import random_graph
@@ -22,8 +22,8 @@ aten = torch.ops.aten
 Pass = Callable[[torch.fx.GraphModule], Any]
 
 
-def judged(gm: torch.fx.GraphModule, one_pass: Pass) -> Judgement:
-    before = Before.of(gm)
+def judged(gm: torch.fx.GraphModule, one_pass: Pass, unseen: Unseen | None = None) -> Judgement:
+    before = Before.of(gm, unseen=unseen)
     one_pass(gm)
     return judge(before, gm.graph)
 
@@ -183,6 +183,66 @@ def test_a_write_that_our_analysis_forbids_is_suspicious() -> None:
     assert found.report.clones == []
     assert found.suspicious == ("aten::index_put.self",)
     assert judged(functional_of(keep, torch.ones(8)), nothing).suspicious == ()
+
+
+def returned_and_written_back(x):
+    new = x.index_put((torch.tensor([0]),), torch.ones(1))
+    x.copy_(new)
+    return new[1:], new[:0], new * 2
+
+
+def write_the_input(gm: torch.fx.GraphModule) -> None:
+    """Rewrite as Inductor does where what is returned is no view of an input yet."""
+    for node in gm.graph.find_nodes(op="call_function", target=aten.copy_.default):
+        gm.graph.erase_node(node)
+    for node in gm.graph.find_nodes(op="call_function", target=aten.index_put.default):
+        node.target = aten.index_put_.default
+
+
+@pytest.mark.parametrize(
+    ("unseen", "found"),
+    [
+        (Unseen(), ("aten::index_put.self",)),
+        (Unseen(regenerated=frozenset({0})), ()),
+        (Unseen(saved=frozenset({0})), ()),
+        (Unseen(saved=frozenset({1, 2})), ("aten::index_put.self",)),
+        (None, ()),
+    ],
+)
+def test_an_output_that_comes_to_share_an_input_is_suspicious(
+    unseen: Unseen | None, found: tuple[str, ...]
+) -> None:
+    def graph() -> torch.fx.GraphModule:
+        return make_fx(returned_and_written_back, tracing_mode="fake")(torch.ones(4))
+
+    assert judged(graph(), write_the_input, unseen).suspicious == found
+    assert judged(graph(), nothing, unseen).suspicious == ()
+    assert judged(graph(), reinplace, unseen).suspicious == ()
+
+
+def test_outputs_that_come_to_share_a_storage_are_suspicious() -> None:
+    def twice(x):
+        y = x * 2
+        return y, y.index_put((torch.tensor([0]),), torch.ones(1)), y[1:]
+
+    assert judged(functional_of(twice, torch.ones(4)), nothing, Unseen()).suspicious == ()
+    gm = make_fx(twice, tracing_mode="fake")(torch.ones(4))
+    assert judged(gm, write_the_input, Unseen()).suspicious == ("aten::index_put.self",)
+
+
+def test_nothing_is_kept_for_outputs_that_are_made_anew() -> None:
+    """Two of them share what is written, which is no reason to forbid the write."""
+
+    def two_views(x):
+        new = x.index_put((torch.tensor([0]),), torch.ones(1))
+        x.copy_(new)
+        return new[1:], new.view(2, 2)
+
+    def graph() -> torch.fx.GraphModule:
+        return make_fx(two_views, tracing_mode="fake")(torch.ones(4))
+
+    assert judged(graph(), write_the_input, Unseen()).suspicious == ("aten::index_put.self",)
+    assert judged(graph(), write_the_input, Unseen(frozenset({0, 1}))).suspicious == ()
 
 
 def test_an_explicit_clone_is_in_place_when_it_is_gone() -> None:

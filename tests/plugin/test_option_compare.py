@@ -135,16 +135,19 @@ def test_given_limits_replace_the_exact_ones(old: pytest.Pytester) -> None:
 
 
 def test_a_better_run_passes_and_says_to_update_the_baseline(old: pytest.Pytester) -> None:
-    project(old, a=[], b=[])
-    result = run(old, "--reinplace-compare=old.json")
-    assert result.ret == 0
-    result.stdout.fnmatch_lines(
-        ["*1 candidate before, none now*", "within the limits*"],
-    )
     project(old, a=[10], b=[])
     result = run(old, "--reinplace-compare=old.json")
     assert result.ret == 0
     result.stdout.fnmatch_lines(["1 test improved; update the baseline:", "*a*"])
+
+
+def test_a_run_that_exercises_the_pass_no_more_fails(old: pytest.Pytester) -> None:
+    project(old, a=[], b=[])
+    result = run(old, "--reinplace-compare=old.json")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(
+        ["over the limit:", "  test_it.py::test_it[[]a[]]: 1 candidate before, none now*"]
+    )
 
 
 def test_the_run_may_write_to_the_report_that_it_is_held_against(old: pytest.Pytester) -> None:
@@ -166,6 +169,19 @@ def test_a_part_of_the_tests_is_held_against_its_part(old: pytest.Pytester) -> N
     result = run(old, "--reinplace-compare=old.json", "test_it.py::test_it[a]")
     assert result.ret == 0
     result.stdout.fnmatch_lines(["1 test in both reports, 1 unchanged", "1 removed test, not compared:"])
+
+
+def test_a_test_that_is_gone_is_over_a_limit_of_its_own(old: pytest.Pytester) -> None:
+    both = "--reinplace-compare=old.json", "--reinplace-fail-on=removed_tests:0"
+    assert run(old, *both, "test_it.py::test_it[a]").ret == 0  # the other one had no candidate
+    result = run(old, *both, "test_it.py::test_it[b]")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(
+        [
+            "over the limit:",
+            "  1 removed test with candidates: test_it.py::test_it[[]a[]]; allowed is removed_tests:0. *",
+        ]
+    )
 
 
 def test_a_failing_run_stays_one(old: pytest.Pytester) -> None:
@@ -237,11 +253,12 @@ def test_a_limit_without_a_report_is_refused(pytester: pytest.Pytester) -> None:
     )
 
 
-def test_new_clones_without_an_earlier_report_are_refused(pytester: pytest.Pytester) -> None:
-    result = run(pytester, "--reinplace-measure", "--reinplace-fail-on=new_clones:0")
+@pytest.mark.parametrize("metric", ["new_clones", "removed_tests"])
+def test_what_needs_an_earlier_report_is_refused_without(pytester: pytest.Pytester, metric: str) -> None:
+    result = run(pytester, "--reinplace-measure", f"--reinplace-fail-on={metric}:0")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        ["ERROR: --reinplace-fail-on: expected --reinplace-compare=PATH with new_clones, got none"]
+        [f"ERROR: --reinplace-fail-on: expected --reinplace-compare=PATH with {metric}, got none"]
     )
 
 

@@ -7,8 +7,7 @@
 * ``red``: each test that fails or errs, with the first line of its message (``fnmatch``); all others pass;
 * ``skipped`` and ``xfailed``: those that do that instead;
 * ``exit``: the exit code, by default 1 where something is red, else 0;
-* ``says``: further lines that are printed, in this order;
-* ``finding``: why it is not red yet; the rest says how it should be.
+* ``says``: further lines that are printed, in this order.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from ..plugin.conftest import compiling
 __all__ = ["compiling"]
 
 _HERE = Path(__file__).parent
-_KEYS = {"why", "finding", "run", "command", "red", "skipped", "xfailed", "exit", "says"}
+_KEYS = {"why", "run", "command", "red", "skipped", "xfailed", "exit", "says"}
 WRONG, RIGHT = (
     [path.parent for path in sorted(_HERE.glob(f"{kind}/*/expected.yaml"))] for kind in ("wrong", "right")
 )
@@ -75,13 +74,7 @@ def _line(line: str, pattern: str) -> str:
     return pattern if fnmatchcase(line, pattern) else line
 
 
-def _as_parameter(folder: Path) -> Any:
-    finding = expected_of(folder).get("finding")
-    marks = [pytest.mark.xfail(strict=True, reason=finding)] if finding else []
-    return pytest.param(folder, id=f"{folder.parent.name}-{folder.name}", marks=marks)
-
-
-@pytest.mark.parametrize("folder", [_as_parameter(folder) for folder in (*WRONG, *RIGHT)])
+@pytest.mark.parametrize("folder", [*WRONG, *RIGHT], ids=lambda folder: f"{folder.parent.name}-{folder.name}")
 def test_project(
     folder: Path,
     compiling: pytest.Pytester,

@@ -18,7 +18,7 @@ from torch.fx import GraphModule
 
 from ...graph.copy import copied
 from ...report import Outcome
-from ...required import NotReinplaced
+from ...required import NotReinplaced, RequireError
 from . import _torch
 from .cost import Cost
 from .hook import log, warn
@@ -135,7 +135,7 @@ def begin(is_wanted: Callable[[], bool]) -> None:
     def compiled(gm: GraphModule, compile_one: Callable[[GraphModule], Any]) -> Any:
         return lowered(gm, compile_one) if is_wanted() else compile_one(gm)
 
-    if not _torch.compiling_with(compiled, let_out=NotReinplaced):
+    if not _torch.compiling_with(compiled, let_out=RequireError):
         warn("a wrong schedule is only warned of on this torch: it has no fx_codegen_and_compile")
 
 
@@ -157,7 +157,7 @@ def lowered(gm: GraphModule, compile_one: Callable[[GraphModule], Any]) -> Any:
             gm, attempt = spare, retry.attempt
             continue
         except BaseException as error:
-            is_meant = isinstance(error, NotReinplaced) or not isinstance(error, Exception)
+            is_meant = isinstance(error, RequireError) or not isinstance(error, Exception)
             if spare is None or not attempt.writes or is_meant:
                 (failed or attempt).settle()
                 raise

@@ -15,7 +15,15 @@ from torch import Tensor
 from torch._dynamo.utils import counters
 from torch._inductor.utils import fresh_inductor_cache
 
-from pytest_reinplace.passes import NotReinplaced, Outcome, ReinplaceError, ReinplacePass, Report, observe
+from pytest_reinplace.passes import (
+    NotReinplaced,
+    Outcome,
+    ReinplaceError,
+    ReinplacePass,
+    Report,
+    UnknownName,
+    observe,
+)
 from pytest_reinplace.passes import inductor_options as options
 from pytest_reinplace.passes.inductor import stage
 from pytest_reinplace.passes.inductor.schedule import attempts, check
@@ -108,6 +116,65 @@ def test_what_is_in_place_compiles_and_so_does_what_has_no_such_candidate() -> N
     assert torch.equal(run(in_place, [LABEL]), in_place(arange(4, 4), arange(4, 4)))
     torch.compiler.reset()
     run(copied, ["other::op", "reinplace_test::scale.by"])
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("reinplace_test::scal.x", LABEL),
+        ("reinplace_test::scale.xx", LABEL),
+        ("reinplace_test::sc?le.xx*", LABEL),
+        ("aten::index_putt.self", "aten::index_put.self"),
+        ("aten::index_put.slf[3]", "aten::index_put.self"),
+    ],
+)
+@pytest.mark.usefixtures("empty_cache")
+def test_a_name_of_no_operator_does_not_compile(name: str, near: str) -> None:
+    with pytest.raises(UnknownName) as raised:
+        run(in_place, [LABEL, name])
+    first, last, *_ = str(raised.value).splitlines()  # and what torch says of verbosity
+    assert first == f"require names {name!r}: no operator is called so: did you mean {near!r}?"
+    assert last.startswith("  import what registers it before")
+    assert list(raised.value.names) == [name]
+    again = pickle.loads(pickle.dumps(raised.value))
+    assert again.names == raised.value.names and str(again) == f"{first}\n{last}"
+    assert isinstance(again, RuntimeError) and isinstance(again, ReinplaceError)
+
+
+@pytest.mark.usefixtures("empty_cache")
+def test_torch_wraps_a_wrong_name_in_no_other_error_where_nothing_is_cached() -> None:
+    with pytest.raises(UnknownName):
+        run(in_place, ["reinplace_test::scal.x"], fx_graph_cache=False)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["aten::_foreach_add.self[3]", "aten::index_put.*", "*::index_put", "reinplace_test::scale.by"],
+        ["reinplace_test::scal*", "a_kernel.out_ptr", "a_kernel", "cach", "*.xx"],
+    ],
+)
+@pytest.mark.usefixtures("empty_cache")
+def test_names_of_operators_and_of_kernels_that_the_graph_lacks_compile(
+    names: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    assert torch.equal(run(in_place, names), in_place(arange(4, 4), arange(4, 4)))
+    assert "require names" not in caplog.text
+
+
+@pytest.mark.usefixtures("empty_cache")
+def test_a_name_of_a_library_that_is_not_loaded_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    name = "reinplac_test::scale.x"
+    run(in_place, [name])
+    assert f"{name!r}: no operator of that library is loaded: did you mean {LABEL!r}?" in caplog.text
+
+
+@pytest.mark.usefixtures("empty_cache")
+def test_a_graph_without_a_candidate_checks_no_name() -> None:
+    def reads(x: Tensor, y: Tensor) -> Tensor:
+        return x @ y
+
+    assert run(reads, ["reinplace_test::scal.x"]).shape == (4, 4)
 
 
 @pytest.mark.usefixtures("empty_cache")
