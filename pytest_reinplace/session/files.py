@@ -13,8 +13,8 @@ from ..record.record import Record
 from ..reports import target
 from ..reports.annotation import Workflow, commands
 from ..reports.document import as_json, document
+from ..reports.html.source_link import SourceLinks
 from ..reports.markdown import markdown
-from ..reports.source_link import SourceLinks
 from . import device, hooks
 from .item_capture import settings_of
 from .settings import Settings
@@ -54,7 +54,7 @@ def _with_hooks(report: dict[str, Any], config: pytest.Config) -> tuple[dict[str
 
 
 def _html(report: dict[str, Any], path: Path) -> str:
-    from ..reports.page import page
+    from ..reports.html.page import page
 
     return page(report, SourceLinks(Path.cwd(), path.parent))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_reinplace.reports.chart import chart
+from pytest_reinplace.reports.html.chart import chart
 
 
 def memory(decided: list[int], functional: list[int], step: int = 1, **given: Any) -> dict[str, Any]:

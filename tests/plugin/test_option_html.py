@@ -13,8 +13,8 @@ import pytest
 
 from pytest_reinplace.base.visible import brief
 from pytest_reinplace.reports import template
-from pytest_reinplace.reports.page import MOST_BYTES, page
-from pytest_reinplace.reports.source_link import SourceLinks
+from pytest_reinplace.reports.html.page import MOST_BYTES, page
+from pytest_reinplace.reports.html.source_link import SourceLinks
 
 from .documents import HOSTILE, blocker, graph, hostile, in_place, outcome, picture, report
 from .pages import Page

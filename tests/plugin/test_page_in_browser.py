@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pytest_reinplace.reports.page import page
-from pytest_reinplace.reports.source_link import SourceLinks
+from pytest_reinplace.reports.html.page import page
+from pytest_reinplace.reports.html.source_link import SourceLinks
 
 from .documents import graph, hostile, in_place, outcome, picture, report
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from urllib.parse import quote
 
-from ..base.wording import location
+from ...base.wording import location
 
 
 class SourceLinks:

@@ -2,51 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from ..base.visible import brief
-from ..base.wording import bytes_of
+from ...base.visible import brief
+from ...base.wording import bytes_of
+from ..scale import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Scale
 
-_WIDTH, _HEIGHT = 800, 220
-_LEFT, _RIGHT, _TOP, _BOTTOM = 10, 790, 24, 190
 _MOST_MARKS = 60
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Scale:
-    """Where positions and bytes are in the drawing.
-
-    Args:
-        nodes: that are from left to right.
-        step: nodes that one point of a curve stands for.
-        most: bytes that are from bottom to top.
-    """
-
-    nodes: int
-    step: int
-    most: float
-
-    def x(self, position: float) -> float:
-        """Return where a node begins."""
-        return round(_LEFT + (_RIGHT - _LEFT) * min(position, self.nodes) / self.nodes, 1)
-
-    def y(self, nbytes: float) -> float:
-        """Return how high bytes are."""
-        return round(_BOTTOM - (_BOTTOM - _TOP) * nbytes / self.most, 1)
-
-    def path(self, curve: Sequence[int]) -> str:
-        """Return a curve as steps: each point holds until the next."""
-        heights = [self.y(size) for size in curve]
-        path = f"M{_LEFT} {heights[0]:g}"
-        for position, height in enumerate(heights, 1):
-            following = heights[position] if position < len(heights) else None
-            if following != height:
-                path += f"H{self.x(position * self.step):g}" + (
-                    f"V{following:g}" if following is not None else ""
-                )
-        return path
 
 
 def chart(memory: Mapping[str, Any], lines: Mapping[str, str]) -> dict[str, Any] | None:
@@ -63,19 +26,19 @@ def chart(memory: Mapping[str, Any], lines: Mapping[str, str]) -> dict[str, Any]
     decided = scale.path(memory["decided"])
     marks = _marks(memory, lines, scale)
     return {
-        "width": _WIDTH,
-        "height": _HEIGHT,
-        "left": _LEFT,
-        "right": _RIGHT,
-        "top": _TOP,
-        "bottom": _BOTTOM,
+        "width": WIDTH,
+        "height": HEIGHT,
+        "left": LEFT,
+        "right": RIGHT,
+        "top": TOP,
+        "bottom": BOTTOM,
         "nodes": scale.nodes - 1,
         "most": bytes_of(most),
         "peak_functional": bytes_of(memory["peak_functional"]),
         "peak_decided": bytes_of(memory["peak_decided"]),
         "functional": scale.path(memory["functional"]),
         "decided": decided,
-        "area": f"{decided}V{_BOTTOM}H{_LEFT}Z",
+        "area": f"{decided}V{BOTTOM}H{LEFT}Z",
         "marks": marks,
         "left_out": len(marks) < len(memory["copies"]),
     }

@@ -7,13 +7,13 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..base.visible import brief
-from ..base.wording import bytes_of
-from ..record.counts import counts_of
-from .clone import Clone, clones_of, remarks_of
+from ...base.visible import brief
+from ...base.wording import bytes_of
+from ...record.counts import counts_of
+from ..clone import Clone, clones_of, remarks_of
+from ..template import environment, text_of
 from .graph_section import GraphSection, clone_view
 from .source_link import SourceLinks
-from .template import environment, text_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -38,7 +38,7 @@ class Page:
     def __init__(self, report: Mapping[str, Any], links: SourceLinks) -> None:
         self._report = report
         self._links = links
-        self._environment: Environment = environment()
+        self._environment: Environment = environment(__package__)
         self._parts: Any = self._environment.get_template("parts.jinja").module
         self._clones = clones_of(report)
         self._ids: dict[tuple[str, int], str] = {}
@@ -47,7 +47,7 @@ class Page:
 
     def html(self) -> str:
         """Return the page: the same text for the same document."""
-        style, script = text_of("page.css"), text_of("page.js")
+        style, script = text_of("page.css", __package__), text_of("page.js", __package__)
         report, remarks = self._report, remarks_of(self._report)
         from markupsafe import Markup
 

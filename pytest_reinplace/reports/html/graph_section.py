@@ -6,12 +6,12 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..base.visible import brief, visible
-from ..base.wording import bytes_of, suspicion
-from ..picture.listing import Line, abridged
-from ..record.counts import counts_of
+from ...base.visible import brief, visible
+from ...base.wording import bytes_of, suspicion
+from ...picture.listing import Line, abridged
+from ...record.counts import counts_of
+from ..clone import Clone
 from .chart import chart
-from .clone import Clone
 from .highlight import highlighted
 from .source_link import SourceLinks
 
