@@ -1,13 +1,14 @@
 """The pictures of the reports: ``python benchmarks/report_pictures.py``, with Chromium, playwright and rich.
 
-It runs ``report_example`` as the tests of a project, and writes ``docs/report-page.png``, what a browser shows of
-the page, and ``docs/report-terminal.svg``, what a terminal shows. It needs no GPU.
+It runs ``report_example`` as the tests of a project, and needs no GPU. It writes what a browser shows of the page,
+``docs/report-page.png``, and what a terminal shows, ``docs/report-terminal.svg``.
 """
 
 from __future__ import annotations
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -64,7 +65,8 @@ def terminal(printed: str) -> str:
         console = Console(record=True, width=_COLUMNS, file=nowhere, force_terminal=True)
         console.print(Text.from_ansi("\n".join(lines[begin:end])))
         title = f"pytest {' '.join(OPTIONS[:2])}"
-        return console.export_svg(title=title, unique_id="report")
+        drawn = console.export_svg(title=title, unique_id="report")
+    return re.sub(r"@font-face\s*{.*?}\s*", "", drawn, flags=re.DOTALL)  # which come from elsewhere
 
 
 def screenshot(html: pathlib.Path, picture: pathlib.Path) -> None:

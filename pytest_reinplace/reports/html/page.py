@@ -177,7 +177,8 @@ class Page:
         """Return the findings, those that are wrong first, with the user's lines while there is room."""
         from markupsafe import Markup
 
-        left, found = _MOST_FINDINGS, []
+        left = _MOST_FINDINGS
+        found: list[str] = []
         for finding in self._findings[:_FINDINGS]:
             lines = self._links.excerpt(finding.source)
             node = finding.node.partition(" ")[0]
