@@ -1,7 +1,7 @@
 """The pictures of the reports: ``python benchmarks/report_pictures.py``, with Chromium, playwright and rich.
 
-It runs ``report_example`` as the tests of a project, and needs no GPU. It writes what a browser shows of the page,
-``docs/report-page.png``, and what a terminal shows, ``docs/report-terminal.svg``.
+It runs ``report_example`` as the tests of a project, and needs no GPU. It writes ``docs/report-page.png``
+and ``docs/report-terminal.svg``.
 """
 
 from __future__ import annotations

@@ -143,14 +143,8 @@ def treemap(lines: Sequence[CopiedLine], known: Iterable[str]) -> Treemap | None
     rest = lines[len(cells) :]
     if cells and sum(line.nbytes for line in rest):
         left, count = sum(line.nbytes for line in rest), plural(len(rest), "more line")
-        cell: dict[str, Any] = {
-            "id": "",
-            "name": count,
-            "size": shown("clone_bytes", left),
-            "title": count,
-            "nbytes": left,
-        }
-        files.setdefault("", []).append(cell)
+        other = {"id": "", "name": count, "size": shown("clone_bytes", left), "title": count}
+        files.setdefault("", []).append({**other, "nbytes": left})
     return _drawn(files) if files else None
 
 
