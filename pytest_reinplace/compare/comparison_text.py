@@ -27,29 +27,29 @@ _CLONES = {
 
 def text(comparison: Comparison) -> Iterator[str]:
     """Yield the lines for a terminal: the table, what became of clones, and which limits are exceeded."""
-    changed, metrics = _changed(comparison), comparison.metrics
+    changed, metrics = changed_rows(comparison), comparison.metrics
     yield f"{visible(comparison.old_name)} → {visible(comparison.new_name)}"
     if changed:
         cells = [["test", *map(figure.wording_of, metrics)]]
-        cells += [[visible(row.nodeid), *_cells(row, metrics)] for row in changed]
-        cells.append(_totals(comparison))
+        cells += [[visible(row.nodeid), *row_cells(row, metrics)] for row in changed]
+        cells.append(total_cells(comparison))
         yield from aligned(cells)
-    yield _unchanged(comparison, len(changed))
+    yield unchanged_text(comparison, len(changed))
     for row in comparison.rows:
         yield from (f"{visible(row.nodeid)}: {visible(remark)}" for remark in (*row.remarks, *row.advice))
-    for title, clones in _clones(comparison):
+    for title, clones in clone_lists(comparison):
         yield f"{title}:"
         yield from _some([f"{brief(nodeid)}: {visible(text, _SENTENCE)}" for nodeid, text in clones])
-    for title, names in _lists(comparison):
+    for title, names in test_lists(comparison):
         yield f"{title}:"
         yield from _some([brief(name) for name in names])
-    over = _over(comparison)
+    over = over_limit(comparison)
     if over:
         yield "over the limit:"
         for nodeid, sentence in over:
             yield f"  {visible(nodeid)}: {visible(sentence)}" if nodeid else f"  {visible(sentence)}"
     if comparison.limits:
-        yield _verdict(comparison)
+        yield verdict_text(comparison)
 
 
 def markdown(comparison: Comparison, most: int = MOST_CHARACTERS) -> str:
@@ -57,19 +57,19 @@ def markdown(comparison: Comparison, most: int = MOST_CHARACTERS) -> str:
     mark = "" if not comparison.limits else " ✅" if comparison.passed else " ❌"
     parts = [f"## Reinplacing: {in_code(comparison.old_name)} → {in_code(comparison.new_name)}{mark}\n"]
     if comparison.limits:
-        parts.append(f"{unmarked(_verdict(comparison))}\n")
-    over = [(f"{in_code(n)}: " if n else "") + unmarked(s, _SENTENCE) for n, s in _over(comparison)]
+        parts.append(f"{unmarked(verdict_text(comparison))}\n")
+    over = [(f"{in_code(n)}: " if n else "") + unmarked(s, _SENTENCE) for n, s in over_limit(comparison)]
     if over:
         parts.append("### Over the limit\n\n" + fitting([f"- {line}" for line in over], most // 4) + "\n")
-    for title, clones in _clones(comparison):
+    for title, clones in clone_lists(comparison):
         lines = [f"- {in_code(nodeid)}: {unmarked(text, _SENTENCE)}" for nodeid, text in clones]
         parts.append(f"### {title}\n\n{fitting(lines, most // 12)}\n")
-    parts += [f"### {title}\n\n{_bullets(names, most // 15)}\n" for title, names in _lists(comparison)]
-    changed, metrics = _changed(comparison), comparison.metrics
+    parts += [f"### {title}\n\n{_bullets(names, most // 15)}\n" for title, names in test_lists(comparison)]
+    changed, metrics = changed_rows(comparison), comparison.metrics
     if changed:
         heads = ["test", *map(figure.wording_of, metrics)]
-        rows = [table_row([in_code(row.nodeid), *_cells(row, metrics)]) for row in changed]
-        head = [table_row(heads), "|" + " --- |" * len(heads), table_row(_totals(comparison))]
+        rows = [table_row([in_code(row.nodeid), *row_cells(row, metrics)]) for row in changed]
+        head = [table_row(heads), "|" + " --- |" * len(heads), table_row(total_cells(comparison))]
         left = most - sum(map(len, parts)) - sum(map(len, head)) - 2000
         parts.append("\n".join([*head, fitting(rows, left)]) + "\n")
     remarks = [
@@ -79,21 +79,23 @@ def markdown(comparison: Comparison, most: int = MOST_CHARACTERS) -> str:
     ]
     if remarks:
         parts.append(fitting(remarks, max(most - sum(map(len, parts)) - 500, 0)) + "\n")
-    parts.append(f"{_unchanged(comparison, len(changed))}\n")
+    parts.append(f"{unchanged_text(comparison, len(changed))}\n")
     return "\n".join(parts)
 
 
-def _changed(comparison: Comparison) -> list[Row]:
+def changed_rows(comparison: Comparison) -> list[Row]:
     """Return the rows that are shown, those over a limit first."""
     rows = [row for row in comparison.rows if row.changed or row.excesses or row.clones]
     return sorted(rows, key=lambda row: (not row.excesses, row.nodeid))
 
 
-def _cells(row: Row, metrics: Iterable[str]) -> list[str]:
+def row_cells(row: Row, metrics: Iterable[str]) -> list[str]:
+    """Return the figures of a test, before and now."""
     return [figure.change(metric, row.old.get(metric), row.new.get(metric)) for metric in metrics]
 
 
-def _totals(comparison: Comparison) -> list[str]:
+def total_cells(comparison: Comparison) -> list[str]:
+    """Return the last row of the table of figures."""
     head = f"total of {plural(len(comparison.rows), 'test')}"
     return [head, *(figure.change(metric, *comparison.total(metric)) for metric in comparison.metrics)]
 
@@ -105,12 +107,13 @@ def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
-def _unchanged(comparison: Comparison, changed: int) -> str:
+def unchanged_text(comparison: Comparison, changed: int) -> str:
+    """Return how many tests are the same, of which ``changed`` are shown as changed."""
     same = len(comparison.rows) - changed
     return f"{plural(len(comparison.rows), 'test')} in both reports, {same} unchanged"
 
 
-def _clones(comparison: Comparison) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+def clone_lists(comparison: Comparison) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """Yield what became of clones, by heading; new ones that are over a limit are told there."""
     for kind, (noun, rest) in _CLONES.items():
         rows = [row for row in comparison.rows if not row.refused or kind in ("gone", "reason")]
@@ -121,7 +124,8 @@ def _clones(comparison: Comparison) -> Iterator[tuple[str, list[tuple[str, str]]
             yield f"{plural(count, noun)}{rest}", lines
 
 
-def _lists(comparison: Comparison) -> Iterator[tuple[str, list[str]]]:
+def test_lists(comparison: Comparison) -> Iterator[tuple[str, list[str]]]:
+    """Yield the tests that are in one report only, and those that improved, by heading."""
     if comparison.added:
         yield f"{plural(len(comparison.added), 'new test')}, not compared", list(comparison.added)
     if comparison.removed:
@@ -143,12 +147,14 @@ def _bullets(names: Sequence[str], budget: int) -> str:
     return f"{kept}\n\nand {left} more" if left > 0 else kept
 
 
-def _over(comparison: Comparison) -> list[tuple[str, str]]:
+def over_limit(comparison: Comparison) -> list[tuple[str, str]]:
+    """Return what is over a limit: the test, empty for the comparison as a whole, and a sentence."""
     rows = [(row.nodeid, excess) for row in comparison.rows for excess in row.excesses]
     return [*(("", failure) for failure in comparison.failures), *rows]
 
 
-def _verdict(comparison: Comparison) -> str:
+def verdict_text(comparison: Comparison) -> str:
+    """Return whether it is within the limits."""
     limits = ", ".join(limit.text for limit in comparison.limits)
     if comparison.passed:
         return f"within the limits {limits}"

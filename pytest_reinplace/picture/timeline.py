@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..judge import graph_facts
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 MOST_POINTS = 400
 MOST_COPIES = 200
+MOST_VALUES = 20
 
 # A buffer: the node that makes it, and which of its results; empty where it makes one.
 Key = tuple[str, str]
@@ -48,6 +49,50 @@ class Copy:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Value:
+    """A value that is held.
+
+    Args:
+        node: that makes it.
+        element: which of its results; empty where it makes one.
+        nbytes: its bytes.
+        last: the position of the last node that needs it.
+    """
+
+    node: str
+    element: str
+    nbytes: int
+    last: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Peak:
+    """What is held where most is.
+
+    Args:
+        at: the position of the first node while which most is held.
+        count: how many values are held there, inputs left out.
+        values: the largest of them.
+    """
+
+    at: int
+    count: int
+    values: tuple[Value, ...]
+
+    @classmethod
+    def of(cls, held: Mapping[Key, Buffer], curve: Sequence[int]) -> Peak:
+        """Find it: ``held`` are the buffers that ``curve`` is the sum of."""
+        at = max(range(len(curve)), key=curve.__getitem__, default=0)
+        alive = [
+            Value(*key, b.nbytes, b.last)
+            for key, b in held.items()
+            if not b.is_input and b.nbytes and b.born <= at <= b.last
+        ]
+        largest = sorted(alive, key=lambda value: (-value.nbytes, value.node, value.element))
+        return cls(at, len(alive), tuple(largest[:MOST_VALUES]))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Timeline:
     """Live bytes over the nodes of a functional graph.
 
@@ -57,6 +102,7 @@ class Timeline:
         functional: when every candidate is copied, inputs left out.
         decided: with the candidates in place that the pass put in place.
         copies: the largest clones, by position.
+        peak: what is held where ``decided`` is highest.
     """
 
     nodes: int
@@ -64,6 +110,7 @@ class Timeline:
     functional: tuple[int, ...]
     decided: tuple[int, ...]
     copies: tuple[Copy, ...]
+    peak: Peak
 
     @classmethod
     def of(cls, nodes: Mapping[str, Node], outcomes: Iterable[Outcome]) -> Timeline:
@@ -75,12 +122,15 @@ class Timeline:
         copies = [Copy(positions[o.node], o.node, o.label, o.nbytes) for o in clones]
         largest = sorted(copies, key=lambda c: (-c.nbytes, c.at))[:MOST_COPIES]
         step = max(1, -(-len(nodes) // MOST_POINTS))
+        held = buffers.merged(o for o in mine if o.reinplaced)
+        decided = buffers.curve(held)
         return cls(
             nodes=len(nodes),
             step=step,
-            functional=_sampled(buffers.curve(), step),
-            decided=_sampled(buffers.curve(o for o in mine if o.reinplaced), step),
+            functional=_sampled(buffers.curve(buffers.merged()), step),
+            decided=_sampled(decided, step),
             copies=tuple(sorted(largest, key=lambda c: (c.at, c.label))),
+            peak=Peak.of(held, decided),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -93,6 +143,7 @@ class Timeline:
             "peak_functional": max(self.functional, default=0),
             "peak_decided": max(self.decided, default=0),
             "copies": [dataclasses.asdict(copy) for copy in self.copies],
+            "peak": dataclasses.asdict(self.peak),
         }
 
 
@@ -115,8 +166,8 @@ class Lifetimes:
                 self._touch(read, position)
             self._touch(node, position)
 
-    def curve(self, in_place: Iterable[Outcome] = ()) -> list[int]:
-        """Return the live bytes while each node runs, with these candidates in their operands' bytes."""
+    def merged(self, in_place: Iterable[Outcome] = ()) -> dict[Key, Buffer]:
+        """Return the buffers where these candidates are in their operands' bytes."""
         homes: dict[Key, Key] = {}
         for outcome in in_place:
             self._join(outcome, homes)
@@ -125,6 +176,10 @@ class Lifetimes:
             home = _home(key, homes)
             whole = merged.setdefault(home, dataclasses.replace(self._buffers[home]))
             whole.born, whole.last = min(whole.born, buffer.born), max(whole.last, buffer.last)
+        return merged
+
+    def curve(self, merged: Mapping[Key, Buffer]) -> list[int]:
+        """Return the live bytes while each node runs."""
         change = [0] * (len(self._nodes) + 1)
         for buffer in merged.values():
             if not buffer.is_input:

@@ -1,12 +1,10 @@
-"""The clones of a report, the largest first, and what is to be said of its graphs."""
+"""The clones of a report, the largest first."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
-
-from ..base.wording import suspicion
+from typing import Any
 
 _MOST_BLOCKERS = 3
 
@@ -45,20 +43,6 @@ class Clone:
         return held_by(self.data["blockers"])
 
 
-class Remark(NamedTuple):
-    """What is to be said of a graph.
-
-    Args:
-        test: the id of its test.
-        text: the sentence.
-        is_wrong: whether it was written wrongly, or may be; otherwise it could not be judged.
-    """
-
-    test: str
-    text: str
-    is_wrong: bool
-
-
 def held_by(blockers: Sequence[Mapping[str, Any]]) -> str:
     """Return the first three of the nodes that hold a clone back, and how many more do."""
     texts = [
@@ -79,17 +63,3 @@ def clones_of(report: Mapping[str, Any]) -> list[Clone]:
         if not outcome["reinplaced"]
     ]
     return sorted(found, key=lambda clone: -clone.nbytes)
-
-
-def remarks_of(report: Mapping[str, Any]) -> list[Remark]:
-    """Return what is to be said of graphs: of those that are or may be wrong, then of those not judged."""
-    found = []
-    for test, data in sorted(report["tests"].items()):
-        for graph in data["graphs"]:
-            if graph["problem"]:
-                text = f"{graph['graph']} could not be judged: {graph['problem']}"
-                found.append(Remark(test, text, is_wrong=False))
-            if graph["suspicious"]:
-                text = suspicion(graph["graph"], graph["suspicious"], graph.get("verified"))
-                found.append(Remark(test, text, is_wrong=True))
-    return sorted(found, key=lambda remark: not remark.is_wrong)

@@ -10,13 +10,14 @@ from ..base.markdown_cell import in_code, table_row, unmarked
 from ..base.wording import bytes_of, plural
 from ..record.counts import counts_of
 from . import measured
-from .clone import Clone, clones_of, remarks_of
+from .clone import Clone, clones_of
+from .finding import checked, findings_of
 from .groups import Group, groups_of
 
 # GitHub takes 65,536 characters in a comment.
 MOST_CHARACTERS = 60_000
 _LARGEST = 10
-_REMARKS = 10
+_FINDINGS = 10
 _COUNTS = ("graphs", "candidates", "reinplaced", "cloned")
 _HEADS = ("graphs", "candidates", "in place", "cloned", "bytes cloned")
 _GROUP = ("clone", "bytes", "count", "where", "why", "test")
@@ -37,7 +38,7 @@ def markdown(report: Mapping[str, Any], most: int = MOST_CHARACTERS) -> str:
     shown = groups[:_LARGEST]
     is_all = len(shown) == len(clones)
     found = measured.results(report)
-    parts = [_totals(report), *measured.told(found), *_remarks(report), *_largest(shown, len(groups))]
+    parts = [_totals(report), *_findings(report), *measured.told(found), *_largest(shown, len(groups))]
     tests = sorted(report["tests"].items(), key=lambda pair: (-pair[1]["clone_bytes"], pair[0]))
     left = most - sum(len(part) + 1 for part in parts)
     if tests:
@@ -69,14 +70,20 @@ def _numbers(counts: Mapping[str, Any]) -> list[str]:
     return [*(str(counts[name]) for name in _COUNTS), bytes_of(counts["clone_bytes"])]
 
 
-def _remarks(report: Mapping[str, Any]) -> Iterable[str]:
-    found = remarks_of(report)
-    if not found:
-        return
-    lines = [f"- {in_code(one.test)}: {in_code(one.text)}" for one in found[:_REMARKS]]
-    if len(found) > _REMARKS:
-        lines.append(f"- and {len(found) - _REMARKS} more")
-    yield "### To look at\n\n" + "\n".join(lines) + "\n"
+def _findings(report: Mapping[str, Any]) -> Iterable[str]:
+    found = findings_of(report)
+    parts = [_verified(report)] if any(checked(report)) else []
+    lines = [f"- {in_code(one.test)}: {in_code(one.whole)}" for one in found[:_FINDINGS]]
+    if len(found) > _FINDINGS:
+        lines.append(f"- and {len(found) - _FINDINGS} more")
+    parts += ["\n".join(lines)] if lines else []
+    if parts:
+        yield "### Findings\n\n" + "\n\n".join(parts) + "\n"
+
+
+def _verified(report: Mapping[str, Any]) -> str:
+    count, wrong, unknown = checked(report)
+    return f"Compared on their first calls: {plural(count, 'graph')}, {wrong} wrong, {unknown} not checked."
 
 
 def _largest(shown: Sequence[Group], count: int) -> Iterable[str]:

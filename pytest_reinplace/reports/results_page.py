@@ -110,7 +110,7 @@ def plot(results: Sequence[Result]) -> str:
     height = _TOP + _ROW * len(rows) + 12
     marks = [{"x": _x(value), "text": f"{value:g}"} for value in (0, 0.25, 0.5, 0.75, 1, 1.25, 1.5)]
     values = {"width": _WIDTH, "height": height, "left": _LEFT, "one": _x(1), "rows": rows, "marks": marks}
-    return template.environment().get_template("results.jinja").render(**values) + "\n"
+    return template.environment(__package__).get_template("results.jinja").render(**values) + "\n"
 
 
 def _x(value: float) -> float:

@@ -1,4 +1,4 @@
-"""The templates of the page, and the packages that they need."""
+"""The templates of pages and charts, and the packages that they need."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ def missing() -> list[str]:
     return [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
 
 
-def text_of(name: str) -> str:
-    """Return a file that lies beside this module."""
-    return importlib.resources.files(__package__).joinpath(name).read_text("utf-8")
+def text_of(name: str, package: str) -> str:
+    """Return a file that lies in a package."""
+    return importlib.resources.files(package).joinpath(name).read_text("utf-8")
 
 
-def environment() -> Environment:
-    """Return the templates: every value is escaped, and one that is missing is an error."""
+def environment(package: str) -> Environment:
+    """Return the templates of a package: every value is escaped, and one that is missing is an error."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     return Environment(
-        loader=FunctionLoader(text_of),
+        loader=FunctionLoader(lambda name: text_of(name, package)),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -11,7 +11,8 @@ from ..base.visible import visible
 from ..base.wording import bytes_of, plural
 from ..compare.figure import shown
 from ..record.counts import counts_of
-from .clone import Clone, Remark, clones_of, remarks_of
+from .clone import Clone, clones_of
+from .finding import Finding, findings_of
 from .groups import Group, groups_of
 
 _MOST = 10
@@ -63,7 +64,9 @@ def section(report: Mapping[str, Any], width: int = 80, verbosity: int = 0) -> S
     """
     if not report["tests"]:
         return Section("", ([Part("reinplace: no test was captured: none ran torch.compile")],))
-    remarks, groups = remarks_of(report), groups_of(clones_of(report))
+    groups = groups_of(clones_of(report))
+    # What could not be verified is told by the verifier itself.
+    remarks = [one for one in findings_of(report) if one.kind != "not-checked"]
     is_fine = not remarks and not groups
     style = ("green" if is_fine else "bold",)
     last = [[Part(line, style)] for line in _sums(report["total"], is_fine, width)]
@@ -85,11 +88,12 @@ def _sums(total: Mapping[str, int], is_fine: bool, width: int) -> list[str]:
     return wrapped(f"reinplace: {', '.join(counts)}", width, hang=_INDENT)
 
 
-def _remarks(remarks: Sequence[Remark], width: int, verbosity: int) -> Iterator[Line]:
+def _remarks(remarks: Sequence[Finding], width: int, verbosity: int) -> Iterator[Line]:
     """Yield a line for each, those that are wrong first; in whole sentences where more is asked for."""
     for remark in remarks if verbosity > 0 else remarks[:_MOST]:
         style = ("red", "bold") if remark.is_wrong else ("yellow",)
-        test, text = visible(remark.test, _NAME), visible(remark.text, _SENTENCE)
+        test = visible(remark.test, _NAME)
+        text = visible(remark.whole if verbosity > 0 else remark.text, _SENTENCE)
         if verbosity > 0:
             yield from ([Part(line, style)] for line in wrapped(f"{test}: {text}", width, hang=_DETAIL))
         else:

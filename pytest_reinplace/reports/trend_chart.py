@@ -9,7 +9,7 @@ from ..base.visible import brief
 from ..compare import figure
 from ..compare.trend import Trend
 from . import template
-from .chart import Scale
+from .scale import Scale
 
 _COLUMNS = 4
 _WIDTH, _HEIGHT, _TOP = 260, 100, 30
@@ -20,7 +20,7 @@ def chart(trends: Sequence[Trend]) -> str:
     cells = [_cell(i, trend) for i, trend in enumerate(trends)]
     rows = -(-len(cells) // _COLUMNS)
     values = {"width": _COLUMNS * _WIDTH, "height": _TOP + max(rows, 1) * _HEIGHT, "cells": cells}
-    return template.environment().get_template("history.jinja").render(**values) + "\n"
+    return template.environment(__package__).get_template("history.jinja").render(**values) + "\n"
 
 
 def _cell(index: int, trend: Trend) -> dict[str, Any]:

@@ -101,10 +101,14 @@ class Controller:
         if self._config.option.collectonly:
             return
         records = self.records
+        if self._old is not None:
+            from . import comparison_gate
+
+            self._compared = comparison_gate.judge(self._old, records, self._settings)
         if self._settings.paths:
             from . import files
 
-            self._failures = files.write_all(records, self._config)
+            self._failures = files.write_all(records, self._config, self._compared)
             if self._failures and session.exitstatus == pytest.ExitCode.OK:
                 session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
         if self._settings.updates:
@@ -115,11 +119,10 @@ class Controller:
                 session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
         if self._updates is not None:
             self._updates.finish(session)
-        if self._old is not None:
+        if self._compared is not None and not self._compared.passed:
             from . import comparison_gate
 
-            self._compared = comparison_gate.judge(self._old, records, self._settings)
-            if not self._compared.passed and session.exitstatus in comparison_gate.MAY_FAIL:
+            if session.exitstatus in comparison_gate.MAY_FAIL:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,17 +13,25 @@ from ..record.record import Record
 from ..reports import target
 from ..reports.annotation import Workflow, commands
 from ..reports.document import as_json, document
+from ..reports.html.source_link import SourceLinks
 from ..reports.markdown import markdown
-from ..reports.source_link import SourceLinks
 from . import device, hooks
 from .item_capture import settings_of
 from .settings import Settings
 
+if TYPE_CHECKING:
+    from ..compare.comparison import Comparison
 
-def write_all(records: list[Record], config: pytest.Config) -> list[str]:
+
+def write_all(records: list[Record], config: pytest.Config, compared: Comparison | None = None) -> list[str]:
     """Write every report that was asked for; return what could not be written or done, and why.
 
     One that fails, for a disk is full or a folder gone, takes no other along; nor does a hook that fails.
+
+    Args:
+        records: one for each test.
+        config: of the session.
+        compared: the session beside an older report, ``None`` where there is none; the page shows it.
     """
     settings, failures = settings_of(config), []
     report = document_of(records, settings)
@@ -33,7 +41,7 @@ def write_all(records: list[Record], config: pytest.Config) -> list[str]:
             written, problems = _with_hooks(report, config)
             failures += [f"{option}: {problem}" for problem in problems]
         try:
-            target.write(path, _TEXTS[option](written, path), append=_is_summary(path))
+            target.write(path, _TEXTS[option](written, path, compared), append=_is_summary(path))
         except OSError as error:
             failures.append(f"{option}: cannot write {path}: {error}")
     return failures
@@ -53,15 +61,15 @@ def _with_hooks(report: dict[str, Any], config: pytest.Config) -> tuple[dict[str
     return report, problems
 
 
-def _html(report: dict[str, Any], path: Path) -> str:
-    from ..reports.page import page
+def _html(report: dict[str, Any], path: Path, compared: Comparison | None) -> str:
+    from ..reports.html.page import page
 
-    return page(report, SourceLinks(Path.cwd(), path.parent))
+    return page(report, SourceLinks(Path.cwd(), path.parent), compared)
 
 
-_TEXTS: dict[str, Callable[[dict[str, Any], Path], str]] = {
-    "--reinplace-json": lambda report, path: as_json(report),
-    "--reinplace-markdown": lambda report, path: markdown(report),
+_TEXTS: dict[str, Callable[[dict[str, Any], Path, Comparison | None], str]] = {
+    "--reinplace-json": lambda report, path, compared: as_json(report),
+    "--reinplace-markdown": lambda report, path, compared: markdown(report),
     "--reinplace-html": _html,
 }
 

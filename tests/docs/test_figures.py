@@ -7,6 +7,7 @@ import re
 import tomllib
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
@@ -167,3 +168,35 @@ def test_each_colour_of_the_picture_has_a_dark_one(kind: str) -> None:
     light = re.findall(rf'class="{kind}" fill="(#\w+)"', text)
     dark = re.findall(rf"^  \.{kind} {{ fill: (#\w+) }}$", text, re.M)
     assert light and len(dark) == 1 and dark[0] not in light
+
+
+def test_the_pictures_of_the_reports_are_what_the_command_writes() -> None:
+    drawing = benchmark("report_pictures")
+    assert drawing.PAGE.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+    root = ElementTree.fromstring(drawing.TERMINAL.read_text())
+    told = "".join(text.text or "" for text in root.iter("{http://www.w3.org/2000/svg}text"))
+    assert "reinplace\xa0verify" in told and "reinplace:\xa07\xa0tests" in told
+    # It is of the example as it stands: the line that is wrong is the one that is written there.
+    lines = drawing.EXAMPLE.read_text().splitlines()
+    assert (
+        f"test_decoder.py:{1 + lines.index('        append_(k_cache, v_cache, x * 0.5, x + 1, at)')}" in told
+    )
+    for picture in (drawing.PAGE, drawing.TERMINAL):
+        assert picture.stat().st_size < 150_000
+        assert f"({picture.name})" in (DOCS / "reports.md").read_text()
+
+
+def test_the_picture_of_the_terminal_loads_nothing() -> None:
+    text = benchmark("report_pictures").TERMINAL.read_text()
+    assert "url(http" not in text and "@font-face" not in text
+
+
+def test_a_run_that_does_not_end_as_meant_makes_no_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawing = benchmark("report_pictures")
+    other = tmp_path / "other.py"
+    other.write_text("def test_it(): pass\n")
+    monkeypatch.setattr(drawing, "EXAMPLE", other)
+    with pytest.raises(RuntimeError, match="expected one test to fail by --reinplace-verify"):
+        drawing.run(tmp_path)

@@ -40,6 +40,7 @@ PLUGIN = (
         "compare",
         "measure",
         "reports",
+        "reports.html",
     ),
     *("session", ".", "command"),
 )

@@ -67,6 +67,14 @@ def picture(lines: int = 6, clone: str = "index_put", reader: str = "sum_1") -> 
             "peak_functional": 128,
             "peak_decided": 64,
             "copies": [{"at": 2, "node": clone, "label": "aten::index_put.self", "nbytes": 32}],
+            "peak": {
+                "at": 4,
+                "count": 3,
+                "values": [
+                    {"node": clone, "element": "", "nbytes": 32, "last": 5},
+                    {"node": reader, "element": "self[1]", "nbytes": 24, "last": 4},
+                ],
+            },
         },
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_reinplace.reports.chart import chart
+from pytest_reinplace.reports.html.chart import chart
 
 
 def memory(decided: list[int], functional: list[int], step: int = 1, **given: Any) -> dict[str, Any]:
@@ -48,3 +48,36 @@ def test_only_the_largest_of_many_copies_are_marked() -> None:
 
 def test_nothing_held_nothing_drawn() -> None:
     assert chart(memory([0], [0]), {}) is None
+
+
+def test_ticks_are_round_and_leave_room_for_the_peak() -> None:
+    found = drawn([0, 100], [0, 5_000_000], nodes=2)
+    assert [tick["text"] for tick in found["sizes"]] == ["1.0 MiB", "2.0 MiB", "3.0 MiB", "4.0 MiB"]
+    assert found["sizes"][0]["y"] == round(190 - 166 * 2**20 / 5_000_000, 1)
+    # the highest would be written over the peak
+    assert [tick["text"] for tick in drawn([1 << 22], [1 << 22])["sizes"]] == [
+        "1.0 MiB",
+        "2.0 MiB",
+        "3.0 MiB",
+    ]
+    for most in (*range(1, 40), 10**15):
+        assert len(drawn([most], [most])["sizes"]) <= 5
+
+
+def test_ticks_of_nodes() -> None:
+    found = drawn([1] * 101, [1] * 101)["positions"]
+    assert [tick["text"] for tick in found] == [0, 20, 40, 60, 80, 100]
+    assert [tick["anchor"] for tick in found] == ["start", *["middle"] * 4, "end"]
+    assert [tick["text"] for tick in drawn([1], [1])["positions"]] == [0]
+
+
+def test_what_is_held_at_the_peak_is_linked_and_the_rest_is_summed() -> None:
+    values = [{"node": "a", "element": "", "nbytes": 30, "last": 1}]
+    values += [{"node": "b", "element": "self[1]", "nbytes": 10, "last": 3}]
+    peak = drawn([0, 50], [0, 50], peak={"at": 1, "count": 4, "values": values})["peak"]
+    assert [(v["name"], v["bytes"], v["last"], v["line"]) for v in peak["values"]] == [
+        ("a", "30 B", 1, "g0l1"),
+        ("b, self[1]", "10 B", 3, None),
+    ]
+    assert (peak["x"], peak["more"], peak["more_bytes"]) == (595, 2, "10 B")
+    assert drawn([0, 50], [0, 50])["peak"] is None  # a report from before it was noted

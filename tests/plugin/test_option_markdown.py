@@ -127,7 +127,24 @@ def test_a_graph_that_was_not_judged_is_said() -> None:
     names = shown(markdown(report({"t": [bad], "u": [graph(in_place())]}))).names
     assert "[fw 0/0] could not be judged: cannot" in names
     assert any(name.startswith("[fw 0/0] may be miscompiled: mylib::write.out in place") for name in names)
-    assert "To look at" not in markdown(report({"u": [graph(in_place())]}))
+    assert "Findings" not in markdown(report({"u": [graph(in_place())]}))
+
+
+def test_what_the_verifier_found_comes_before_the_clones() -> None:
+    wrong = {"status": "different", "text": "output 0 differs", "node": "mul (aten::mul)", "source": "m.py:9"}
+    wrong |= {"stage": "reinplace", "pass": ""}
+    unknown = {"status": "not-checked", "text": "an effect", "node": "", "source": None, "stage": ""}
+    graphs = [graph(outcome(), verified=unknown), graph(in_place(), verified=wrong)]
+    text = markdown(report({"t": graphs}))
+    assert text.index("### Findings") < text.index("### Clones by line")
+    assert "Compared on their first calls: 1 graph, 1 wrong, 1 not checked." in text
+    assert [name for name in shown(text).names if name.startswith("[fw")] == [
+        "[fw 0/0] is miscompiled: on its first call output 0 differs; first node that differs: "
+        "mul (aten::mul) at m.py:9; wrong since Inductor's stage reinplace",
+        "[fw 0/0] was not checked: an effect",
+    ]
+    same = {"status": "same", "text": "", "node": "", "source": None, "stage": ""}
+    assert "1 graph, 0 wrong" in markdown(report({"t": [graph(in_place(), verified=same)]}))
 
 
 def test_it_fits_a_comment_however_many_tests_there_are() -> None:

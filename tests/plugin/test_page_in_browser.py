@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
-from pytest_reinplace.reports.page import page
-from pytest_reinplace.reports.source_link import SourceLinks
+from pytest_reinplace.compare.comparison import Comparison, compare
+from pytest_reinplace.compare.limit import exact
+from pytest_reinplace.record import stored
+from pytest_reinplace.reports.html.page import page
+from pytest_reinplace.reports.html.source_link import SourceLinks
 
 from .documents import graph, hostile, in_place, outcome, picture, report
 
@@ -55,11 +58,19 @@ def browser() -> Iterator[Any]:
 class Tab:
     """A page that is shown, and all that it said to the console, loaded or popped up."""
 
-    def __init__(self, browser: Any, folder: Path, document: dict[str, Any], scheme: str = "light") -> None:
+    def __init__(
+        self,
+        browser: Any,
+        folder: Path,
+        document: dict[str, Any],
+        scheme: str = "light",
+        width: int = 1000,
+        comparison: Comparison | None = None,
+    ) -> None:
         path = folder / "page.html"
-        path.write_text(page(document, SourceLinks(folder, folder)))
+        path.write_text(page(document, SourceLinks(folder, folder), comparison))
         self.said: list[str] = []
-        self.tab = browser.new_page(color_scheme=scheme, viewport={"width": 1000, "height": 700})
+        self.tab = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 700})
         self.tab.on("console", lambda message: self.said.append(message.text))
         self.tab.on("pageerror", lambda error: self.said.append(str(error)))
         self.tab.on("dialog", lambda dialog: (self.said.append(dialog.message), dialog.dismiss()))
@@ -86,6 +97,27 @@ def several() -> dict[str, Any]:
     return made
 
 
+def many() -> dict[str, Any]:
+    """Return two tests with clones of three lines, the largest first."""
+    sizes = {"a.py:22": 2000, "a.py:2": 1000, "b.py:2": 500}
+    clones = [outcome(nbytes=size, source=source) for source, size in sizes.items()]
+    return report({"t": [graph(clones[0], clones[2])], "u": [graph(clones[1], picture=picture())]})
+
+
+def found() -> dict[str, Any]:
+    """Return what has every part of a page: clones of several lines and files, and findings of each kind."""
+    wrong = {"status": "different", "text": "output 0 differs", "node": "mul (aten::mul)"}
+    wrong |= {"source": "model.py:9", "stage": "reinplace"}
+    unknown = {"status": "not-checked", "text": "an effect", "node": "", "source": None, "stage": ""}
+    made = many()["tests"]["t"]["graphs"] + several()["tests"]["test_b.py::small"]["graphs"]
+    odd = [graph(in_place(), picture=picture(), verified=wrong), graph(in_place(), verified=unknown)]
+    return report({"test_b.py::small": made, "u": [*odd, graph(problem="odd")]})
+
+
+def against(old: dict[str, Any], new: dict[str, Any]) -> Comparison:
+    return compare(stored.parse(old, "main.json"), stored.parse(new, "this run"), exact())
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_everything_can_be_read(browser: Any, tmp_path: Path, scheme: str) -> None:
     shown = Tab(browser, tmp_path, several(), scheme)
@@ -101,16 +133,89 @@ def test_everything_can_be_read(browser: Any, tmp_path: Path, scheme: str) -> No
 
 def test_it_filters(browser: Any, tmp_path: Path) -> None:
     shown = Tab(browser, tmp_path, several())
-    assert shown.visible("#count") == ["3 tests, 2 clones, 3 graphs shown"]
+    assert shown.visible("#count") == ["3 tests, 1 line, 2 clones, 3 graphs shown"]
     shown.tab.get_by_label("Filter").fill("SCALE test_b")
-    assert shown.visible("#count") == ["0 tests, 1 clones, 1 graphs shown"]
+    # what belongs to a clone that is shown is shown, although nothing in it is called so
+    assert shown.visible("#count") == ["1 of 3 tests, 1 line, 1 of 2 clones, 1 of 3 graphs shown"]
+    assert shown.visible("tr[data-kind=test] td:first-child") == ["test_b.py::small"]
     assert shown.visible("tr[data-kind=clone] td:first-child") == ["mylib::scale.x"]
     shown.tab.get_by_label("Filter").fill("")
     shown.tab.get_by_label("Show").select_option("clones")
     assert shown.visible("tr[data-kind=test] td:first-child") == ["test_a.py::large", "test_b.py::small"]
     shown.tab.get_by_label("Show").select_option("failed")
-    assert shown.visible("#count") == ["1 tests, 1 clones, 1 graphs shown"]
+    assert shown.visible("#count") == ["1 of 3 tests, 1 line, 1 of 2 clones, 1 of 3 graphs shown"]
+    shown.tab.get_by_label("Filter").fill("nothing is called so")
+    assert shown.visible("#count") == ["0 of 3 tests, 0 of 1 line, 0 of 2 clones, 0 of 3 graphs shown"]
     assert shown.said == []
+
+
+def test_a_box_shows_its_line_alone_by_keyboard(browser: Any, tmp_path: Path) -> None:
+    shown = Tab(browser, tmp_path, many())
+    shown.tab.locator("a[data-source]").first.focus()
+    shown.tab.keyboard.press("Tab")
+    shown.tab.keyboard.press("Enter")
+    shown.tab.wait_for_function("document.activeElement.matches('summary')")
+    assert shown.focused().startswith("a.py:2 1000 B in 1 clone")
+    assert shown.visible("#count") == ["1 of 2 tests, 1 of 3 lines, 1 of 3 clones, 1 of 2 graphs shown"]
+    assert shown.visible("tr[data-kind=clone] td.where") == ["a.py:2"]  # and not a.py:22
+    assert shown.tab.locator("a[data-source][aria-current=true]").count() == 1
+    assert shown.tab.locator("a[data-source].out").count() == 2
+    button = shown.tab.get_by_role("button", name="only a.py:2; show all again")
+    button.focus()
+    shown.tab.keyboard.press("Enter")
+    assert shown.visible("#count") == ["2 tests, 3 lines, 3 clones, 2 graphs shown"]
+    assert not button.is_visible()
+    assert shown.tab.evaluate("document.activeElement.dataset.source") == "s1"
+    assert shown.said == []
+
+
+def test_the_chart_is_read_by_slider_and_by_pointing(browser: Any, tmp_path: Path) -> None:
+    shown = Tab(browser, tmp_path, several())
+    shown.tab.locator("details[data-kind=graph] summary").first.click()
+    output = shown.tab.locator("details[open] output")
+    slider = shown.tab.get_by_role("slider", name="at node").first
+    assert output.inner_text().startswith(
+        "node 4: 64 B as decided, 128 B with every candidate copied"
+    )  # the peak
+    slider.focus()
+    shown.tab.keyboard.press("ArrowLeft")
+    assert output.inner_text() == (
+        "node 3: 48 B as decided, 96 B with every candidate copied"
+        " — sum_1: float32[8] = aten.neg.default(sum_1)"
+    )
+    assert slider.get_attribute("aria-valuetext") == output.inner_text()
+    box = shown.tab.locator("details[open] svg[data-step]").bounding_box()
+    shown.tab.mouse.move(box["x"] + box["width"] / 4, box["y"] + box["height"] / 2)
+    assert output.inner_text().startswith("node 1: 16 B as decided, 32 B")
+    assert slider.input_value() == "1"
+    assert shown.said == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1400, 400])
+@pytest.mark.parametrize("document", [True, False], ids=["with clones", "empty"])
+def test_axe_finds_nothing(browser: Any, tmp_path: Path, width: int, scheme: str, document: bool) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    (tmp_path / "model.py").write_text("".join(f"line_{i}()\n" for i in range(1, 20)))
+    made = found() if document else report({})
+    shown = Tab(browser, tmp_path, made, scheme, width, against(several(), made) if document else None)
+    # Rules of WCAG that axe-core does not run unasked: targets of 24 pixels.
+    options = {"resultTypes": ["violations"], "rules": {"target-size": {"enabled": True}}}
+    states = [None, "document.querySelectorAll('details').forEach((d) => { d.open = true; })"]
+    for state in states + (["document.querySelector('[data-source=s1]').click()"] if document else []):
+        if state:
+            shown.tab.evaluate(state)
+        result = axe.run(shown.tab, options=options)
+        assert len(result.response["passes"]) > 10
+        assert result.violations_count == 0, result.generate_report()
+    assert shown.tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_axe_would_find_what_is_wrong(browser: Any, tmp_path: Path) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    shown = Tab(browser, tmp_path, several())
+    shown.tab.evaluate("document.documentElement.removeAttribute('lang')")
+    assert "html-has-lang" in [one["id"] for one in axe.run(shown.tab).response["violations"]]
 
 
 def test_it_sorts_by_keyboard(browser: Any, tmp_path: Path) -> None:
@@ -140,7 +245,7 @@ def test_a_clone_is_followed_to_what_holds_it_back_by_keyboard(browser: Any, tmp
     shown.tab.get_by_role("link", name="mylib::scale.x").first.focus()
     shown.tab.keyboard.press("Enter")
     shown.tab.wait_for_function("document.activeElement.matches('.l.clone')")
-    assert shown.tab.locator("details[open]").count() == 1
+    assert shown.tab.locator("details[data-kind=graph][open]").count() == 1
     shown.tab.keyboard.press("Tab")
     assert shown.focused() == "sum_1"
     shown.tab.keyboard.press("Enter")
@@ -163,7 +268,7 @@ def test_hostile_names_do_nothing(browser: Any, tmp_path: Path) -> None:
     shown = Tab(browser, tmp_path, hostile())
     shown.tab.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
     shown.tab.get_by_label("Filter").fill("<script>")
-    assert shown.visible("#count") == ["1 tests, 1 clones, 1 graphs shown"]
+    assert shown.visible("#count") == ["1 of 12 tests, 1 of 12 lines, 1 of 12 clones, 1 of 12 graphs shown"]
     assert shown.tab.locator("script").count() == 1
     assert shown.tab.locator("img").count() == 0
     assert shown.said == []
@@ -176,5 +281,5 @@ def test_without_script_everything_is_there(browser: Any, tmp_path: Path) -> Non
     tab.goto(path.as_uri())
     assert not tab.locator("#bar").is_visible()
     assert tab.locator("tr[data-kind=test]").count() == 3
-    tab.locator("summary").first.click()
+    tab.locator("details[data-kind=graph] summary").first.click()
     assert tab.locator("details[open] .l.clone").first.is_visible()

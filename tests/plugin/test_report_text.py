@@ -204,6 +204,19 @@ def test_what_could_not_be_judged_is_no_fine_run_even_without_a_clone() -> None:
     ]
 
 
+def test_a_graph_that_the_verifier_found_wrong_is_told_whatever_our_analysis_says() -> None:
+    wrong = {"status": "different", "text": "output 0 differs", "node": "mul (aten::mul)", "source": "m.py:9"}
+    wrong |= {"stage": "reinplace", "pass": ""}
+    unknown = {"status": "not-checked", "text": "an effect", "node": "", "source": None, "stage": ""}
+    document = report({"t.py::t": [graph(in_place(), verified=wrong), graph(in_place(), verified=unknown)]})
+    first, *rest = lines(document)
+    assert first == "t.py::t: [fw 0/0] is miscompiled: on its first call output 0 differs"
+    assert not any("not checked" in line for line in rest)  # the verifier's own section tells that
+    assert "at m.py:9; wrong since Inductor's stage reinplace" in " ".join(
+        line.strip() for line in lines(document, verbosity=1)
+    )
+
+
 def test_ten_groups_and_ten_remarks_are_shown_and_the_rest_is_summed() -> None:
     document = report(
         {

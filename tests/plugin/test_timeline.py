@@ -100,3 +100,34 @@ def test_a_long_graph_has_few_points_and_they_are_the_peaks() -> None:
     assert curve.nodes == 5002
     assert max(curve.functional) == 4004
     assert curve.functional.index(4004) == (3333 + 1) // curve.step
+
+
+def test_what_is_held_at_the_peak_is_named() -> None:
+    def program(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+        big = (x * 2).index_put((index,), torch.ones(()))
+        values, _ = big.sort()
+        return (values + big) * x[:2].sum()
+
+    found = drawn(traced(program, torch.ones(8), torch.tensor([1])))
+    nodes = list(copied(traced(program, torch.ones(8), torch.tensor([1])).graph))
+    peak = found.peak
+    assert max(found.decided) == found.decided[peak.at] == sum(value.nbytes for value in peak.values)
+    assert peak.at == found.decided.index(max(found.decided))
+    assert nodes[peak.at] == "sort"
+    # index_put is in place: it lies in what mul made, and is needed by add
+    held = {(value.node, value.element): (value.nbytes, nodes[value.last]) for value in peak.values}
+    assert held == {
+        ("mul", ""): (32, "add"),
+        ("sort", "self[0]"): (32, "add"),
+        ("sort", "self[1]"): (64, "getitem_1"),
+    }
+    assert peak.count == 3
+
+
+def test_only_the_largest_values_are_named_and_all_are_counted() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([x[: i + 1] + 1 for i in range(30)])
+
+    peak = drawn(traced(program, torch.ones(30))).peak
+    assert (peak.count, len(peak.values)) == (31, 20)
+    assert [value.nbytes for value in peak.values][:2] == [4 * sum(range(1, 31)), 120]

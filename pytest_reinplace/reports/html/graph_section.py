@@ -6,12 +6,14 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..base.visible import brief, visible
-from ..base.wording import bytes_of, suspicion
-from ..picture.listing import Line, abridged
-from ..record.counts import counts_of
+from ...base.visible import brief, visible
+from ...base.wording import bytes_of, plural
+from ...picture.listing import Line, abridged
+from ...record.counts import counts_of
+from ..clone import Clone
+from ..finding import Finding
 from .chart import chart
-from .clone import Clone
+from .diff import Row, compared, folded, places
 from .highlight import highlighted
 from .source_link import SourceLinks
 
@@ -32,6 +34,8 @@ class GraphSection:
         data: the graph.
         clones: its clones, largest first.
         links: to sources.
+        findings: what is wrong with it, or not known.
+        sources: the ids of the lines that copy in it, by their sources.
     """
 
     id: str
@@ -41,6 +45,8 @@ class GraphSection:
     data: Mapping[str, Any]
     clones: Sequence[Clone]
     links: SourceLinks
+    findings: Sequence[Finding] = ()
+    sources: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def shown(self, most: int) -> dict[str, Any]:
         """Return the values of the template, with at most ``most`` lines of each listing; 0 for none."""
@@ -58,6 +64,8 @@ class GraphSection:
         return {
             "id": self.id,
             "test": brief(self.test),
+            "sources": " ".join(dict.fromkeys(self.sources[c.source] for c in self.clones)),
+            "candidates": plural(counts["candidates"], "candidate"),
             "outcome": self.outcome,
             "name": brief(self.data["graph"]),
             "text": self._text(),
@@ -66,9 +74,10 @@ class GraphSection:
             "pass_name": brief(self.data["pass"]),
             "backend": brief(self.data["backend"]),
             "notices": self._notices(most),
-            "chart": chart(picture["memory"], {node: lines[node] for node in views}) if picture else None,
+            "chart": chart(picture["memory"], lines) if picture else None,
             "before": self._before(picture, lines, views, most) if picture and most else [],
             "after": self._after(picture, most) if picture and most else [],
+            "whole": bool(picture and most) and self._is_whole(picture, most),
             "loose": loose[:_MOST_LOOSE],
         }
 
@@ -89,12 +98,7 @@ class GraphSection:
         return visible(" ".join(map(str, found)), _MOST_TEXT)
 
     def _notices(self, most: int) -> list[str]:
-        found = []
-        if self.data["problem"]:
-            found.append(f"Could not be judged: {brief(self.data['problem'])}")
-        if self.data["suspicious"]:
-            text = suspicion("It", self.data["suspicious"], self.data.get("verified"))
-            found.append(visible(text))
+        found = [brief(one.whole) for one in self.findings]
         picture = self.data["picture"]
         if picture is None:
             found.append("This graph was not drawn.")
@@ -111,7 +115,12 @@ class GraphSection:
 
     def _telling(self) -> set[str]:
         mine = [clone.data for clone in self.clones if not clone.data["graph"]]
-        return {data["node"] for data in mine} | {b["node"] for data in mine for b in data["blockers"]}
+        nodes = {data["node"] for data in mine} | {b["node"] for data in mine for b in data["blockers"]}
+        return nodes | self._wrong()
+
+    def _wrong(self) -> set[str]:
+        """Return the nodes that are the first to compute something else."""
+        return {one.node.partition(" ")[0] for one in self.findings if one.node}
 
     def _place(self) -> dict[str, str]:
         """Return the labels of the candidates that are in place, by node."""
@@ -120,11 +129,22 @@ class GraphSection:
     def _ids(self, lines: Sequence[Mapping[str, str]], most: int) -> dict[str, str]:
         """Return an id for each line that is shown and marked, by node; one for several of a name."""
         found: dict[str, str] = {}
-        marked = self._telling() | set(self._place())
+        marked = self._telling() | set(self._place()) | self._held() | self._wrong()
         for position, line in enumerate(self._abridged(lines, most)):
             if line.node in marked:
                 found.setdefault(line.node, f"{self.id}l{position}")
         return found
+
+    def _held(self) -> set[str]:
+        """Return the nodes whose values are shown as held at the peak."""
+        peak = self.data["picture"]["memory"].get("peak")
+        return {value["node"] for value in peak["values"]} if peak else set()
+
+    @staticmethod
+    def _is_whole(picture: Any, most: int) -> bool:
+        """Return whether each node has its line among those that are shown."""
+        nodes = picture["memory"]["nodes"]
+        return len(picture["before"]) == nodes <= most and all(line["node"] for line in picture["before"])
 
     def _abridged(self, lines: Sequence[Mapping[str, str]], most: int) -> list[Line]:
         return abridged([Line(line["node"], line["text"]) for line in lines], self._telling(), most)
@@ -133,38 +153,40 @@ class GraphSection:
         self, picture: Any, ids: Mapping[str, str], views: Mapping[str, Any], most: int
     ) -> list[dict[str, Any]]:
         lines = self._abridged(picture["before"], most)
-        place = self._place()
-        blockers = self._telling() - set(views)
+        place, wrong = self._place(), self._wrong()
+        blockers = self._telling() - set(views) - wrong
         found, seen = [], set()
         for line, html in zip(lines, highlighted([line.text for line in lines]), strict=True):
             first = line.node not in seen
             seen.add(line.node)
-            row = {"html": html, "kind": "", "sign": "", "title": "", "id": "", "clones": []}
-            if line.node in views and first:
+            row = {"html": html, "kind": "", "sign": "", "title": "", "id": "", "clones": [], "copies": []}
+            if line.node in wrong:
+                row |= {"kind": "wrong", "sign": "✗", "title": "the first that differs"}
+            elif line.node in views and first:
                 row |= {"kind": "clone", "sign": "●", "title": "cloned", "clones": views[line.node]}
             elif line.node in blockers:
                 row |= {"kind": "blocker", "sign": "◆", "title": "holds a clone back"}
             elif line.node in place:
                 row |= {"kind": "place", "sign": "✓", "title": f"in place: {brief(place[line.node])}"}
-            if row["kind"] and first:
+            if first and line.node in ids:
                 row["id"] = ids[line.node]
             found.append(row)
         return found
 
     def _after(self, picture: Any, most: int) -> list[dict[str, Any]]:
-        lines = self._abridged(picture["after"], most)
-        before = {line["node"] for line in picture["before"]}
-        whole = "" not in before
-        cloned = {clone.data["node"] for clone in self.clones if not clone.data["graph"]}
-        found = []
-        for line, html in zip(lines, highlighted([line.text for line in lines]), strict=True):
-            row = {"html": html, "kind": "", "sign": "", "title": "", "id": "", "clones": []}
-            if line.node in cloned:
-                row |= {"kind": "clone", "sign": "●", "title": "cloned"}
-            elif whole and line.node and line.node not in before:
-                row |= {"kind": "new", "sign": "+", "title": "made by the pass"}
-            found.append(row)
-        return found
+        """Return the diff; a clone that the pass left is told where it is made."""
+        rows = compared(*([Line(**line) for line in picture[name]] for name in ("before", "after")))
+        clones: dict[str, list[Clone]] = {}
+        for clone in self.clones:
+            if not clone.data["graph"]:
+                clones.setdefault(clone.data["node"], []).append(clone)
+        copied = places(rows, clones)
+        kept = list(folded(rows, copied, most))
+        texts = highlighted([row.line.text for _, row in kept])
+        return [
+            _changed(row, html, _copies(clones[copied[i]]) if i in copied else [])
+            for (i, row), html in zip(kept, texts, strict=True)
+        ]
 
     def _view(self, clone: Clone, ids: Mapping[str, str]) -> dict[str, Any]:
         """Return a clone as the template wants it, its blockers linked to their lines."""
@@ -182,6 +204,25 @@ class GraphSection:
             ],
             "more": max(0, len(blockers) - _MOST_BLOCKERS),
         }
+
+
+_SIGNS = {
+    "": {"kind": "", "sign": "", "title": ""},
+    "-": {"kind": "gone", "sign": "\N{MINUS SIGN}", "title": "removed by the pass"},
+    "+": {"kind": "new", "sign": "+", "title": "made by the pass"},
+}
+
+
+def _changed(row: Row, html: Any, copies: Sequence[str]) -> dict[str, Any]:
+    found = {"html": html, "id": "", "clones": [], "copies": copies, **_SIGNS[row.sign]}
+    return found | ({"kind": "clone", "sign": found["sign"] or "●"} if copies else {})
+
+
+def _copies(clones: Sequence[Clone]) -> list[str]:
+    """Return what is copied at one line."""
+    found = [f"{brief(clone.data['label'])}, {bytes_of(clone.nbytes)}" for clone in clones[:_MOST_BLOCKERS]]
+    left = len(clones) - len(found)
+    return found + ([f"{left} more"] if left else [])
 
 
 def clone_view(clone: Clone, links: SourceLinks) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..base.visible import brief
+from ...base.visible import brief
 
 if TYPE_CHECKING:
     from markupsafe import Markup
