@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .call import call, failure
@@ -151,7 +151,7 @@ class Clones:
         return self._found()
 
     def _compared(self, other: object) -> Verdict:
-        if isinstance(other, str | bytes) or not isinstance(other, Iterable):
+        if isinstance(other, str | bytes | Mapping) or not isinstance(other, Iterable):
             raise TypeError(f"expected a list of labels to compare the clones with, got {other!r}")
         labels = list(other)
         if wrong := [label for label in labels if not isinstance(label, str)]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .compare.limit import Limit
 
 _TRUE = ("1", "true", "yes", "on")
+_SOURCES = {".py", ".pyi", ".yaml", ".yml", ".toml", ".ini", ".cfg"}
 _FALSE = ("0", "false", "no", "off", "")
 
 
@@ -65,6 +66,13 @@ def switch(text: str) -> bool:
     raise ValueError(f"expected one of {', '.join((*_TRUE, *_FALSE[:-1]))}, got {text!r}")
 
 
+def report_path(text: str) -> str:
+    """Return a report's path; raises ``ValueError`` for a source file, as where ``=PATH`` was forgotten."""
+    if PurePath(text).suffix in _SOURCES:
+        raise ValueError(f"expected a file to write a report to, got the source file {text!r}")
+    return text
+
+
 def limit_text(text: str) -> str:
     """Return a limit as it was written; raises ``ValueError`` saying what was expected."""
     from .compare.limit import limit
@@ -74,9 +82,19 @@ def limit_text(text: str) -> str:
 
 OPTIONS = (
     Option("report", "print what was reinplaced and cloned, test by test", check=switch),
-    Option("json", "write the same, and each graph before and after, as JSON to PATH", "PATH"),
-    Option("markdown", "write the same as Markdown to PATH, for a comment or $GITHUB_STEP_SUMMARY", "PATH"),
-    Option("html", "write the same, and each graph before and after, as one HTML page to PATH", "PATH"),
+    Option("json", "write the same, and each graph before and after, as JSON to PATH", "PATH", report_path),
+    Option(
+        "markdown",
+        "write the same as Markdown to PATH, for a comment or $GITHUB_STEP_SUMMARY",
+        "PATH",
+        report_path,
+    ),
+    Option(
+        "html",
+        "write the same, and each graph before and after, as one HTML page to PATH",
+        "PATH",
+        report_path,
+    ),
     Option(
         "pass",
         "the pass under test: inductor (default), exact (default of entries) or package.module:attribute",

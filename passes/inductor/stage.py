@@ -144,8 +144,9 @@ class ReinplacePass(CustomGraphPass):
 
     def _rewritten(self, graph: Graph, *, in_place: bool) -> Report:
         """Rewrite a graph, and mend what Inductor would make of it."""
+        if defended("offset-after-a-store"):
+            retell_begins(graph)
         move_with_bases(graph)
-        retell_begins(graph)
         report = self._reinplaced(graph) if in_place else Report()
         windows.reshape(graph)
         copy_operands(graph)

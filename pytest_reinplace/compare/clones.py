@@ -221,6 +221,6 @@ def _lines(clones: Iterable[Clone]) -> dict[int, list[Clone]]:
 
 
 def _order(change: Change) -> tuple[object, ...]:
-    """Sort the largest first."""
+    """Sort the largest first, what nothing forbids last: another clone may be its cause."""
     sides = [_by_line(side) if side else () for side in (change.old, change.new)]
-    return -change.shown.nbytes, change.kind, sides
+    return change.shown.reason == "missed", -change.shown.nbytes, change.kind, sides

@@ -160,7 +160,7 @@ def verdict_text(comparison: Comparison) -> str:
         return f"within the limits {limits}"
     tests = sum(1 for row in comparison.rows if row.excesses)
     count = plural(tests, "test") if tests else "the comparison"
-    return f"{count} over the limits {limits}"
+    return f"{count} over a limit ({limits})"
 
 
 def fitting(lines: Sequence[str], budget: int) -> str:

@@ -62,7 +62,7 @@ def test_a_limit_that_is_exceeded_is_exit_code_1(pair: list[str], capsys: pytest
     assert capsys.readouterr().out.splitlines()[-3:] == [
         "over the limit:",
         "  t.py::a: clones 1 → 2, +1, +100.0 %; allowed is clones:0",
-        "1 test over the limits clones:0, clone_bytes:1GiB",
+        "1 test over a limit (clones:0, clone_bytes:1GiB)",
     ]
 
 
@@ -279,7 +279,7 @@ def test_markdown_fits_into_a_comment(name: str) -> None:
     new[next(names)] = test(clone(reason="layout", source="/" + "f" * 5000))
     out = markdown(compare(stored(old), stored(new), [limit("clones:0")]))
     assert len(out) <= MOST_CHARACTERS
-    assert "2997 tests over the limits clones&#58;0" in out
+    assert "2997 tests over a limit (clones&#58;0" in out
     assert "### 2997 new clones" in out
     assert "3000 tests in both reports, 0 unchanged" in out
     assert "more" in out

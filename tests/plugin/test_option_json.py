@@ -51,6 +51,20 @@ def test_the_file_holds_tests_graphs_and_totals(compiling: pytest.Pytester) -> N
     assert data["tests"]["test_it.py::test_fails"]["outcome"] == "failed"
 
 
+@pytest.mark.parametrize("option", ["json", "html", "markdown"])
+def test_a_test_file_after_an_option_without_its_path_stays(pytester: pytest.Pytester, option: str) -> None:
+    file = pytester.makepyfile(test_it="def test_it(): pass")
+    before = file.read_text()
+    result = pytester.runpytest_inprocess(f"--reinplace-{option}", "test_it.py")
+    result.stderr.fnmatch_lines(
+        [
+            f"ERROR: --reinplace-{option}: expected a file to write a report to, got the source file 'test_it.py'"
+        ]
+    )
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert file.read_text() == before
+
+
 def test_keys_are_sorted_and_runs_agree(compiling: pytest.Pytester) -> None:
     compiling.makepyfile(test_it=TESTS)
     for name in ("a.json", "b.json"):

@@ -17,7 +17,7 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 
 from ... import _torch
-from ...graph.alias import bases, begin_of
+from ...graph.alias import bases, begin_of, viewed
 from ...graph.emit import Emitter
 from ...graph.sizes import given, written_out
 from ...memory.region import as_size
@@ -80,7 +80,7 @@ def rebase(graph: Graph) -> int:
         if _is_apart(node.meta["val"], base.meta["val"]):
             continue
         is_view = operand is not base
-        is_elsewhere = is_view and of_values and is_put_off(base, stored)
+        is_elsewhere = of_values and is_view and _behind_views(operand) is base and is_put_off(base, stored)
         # Without an offset it begins where its operand does: lost, if that is a view of what is in memory.
         is_lost = offsets.from_inputs and is_view if offset is None else offsets.begin(node) != 0
         relative = offsets.relative(node, node, begin_of(node) if offset is None else number(offset))
@@ -91,6 +91,12 @@ def rebase(graph: Graph) -> int:
         node.kwargs = {}
         count += 1
     return count
+
+
+def _behind_views(node: Node) -> Node:
+    while (source := viewed(node)) is not None:
+        node = source
+    return node
 
 
 def _is_apart(view: torch.Tensor, base: torch.Tensor) -> bool:

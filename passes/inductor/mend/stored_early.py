@@ -31,7 +31,7 @@ import torch
 from torch.fx import Graph, Node
 
 from ... import _torch
-from ...graph.alias import base_of, bases, uses, viewed, written
+from ...graph.alias import base_of, bases, begin_of, uses, viewed, written
 from ...graph.emit import Emitter
 from ...memory.geometry import Geometry
 from ...memory.region import Region
@@ -277,9 +277,24 @@ def _store(emitter: Emitter, node: Node, *, in_strides: bool) -> None:
     following, before = node.next, set(node.users)
     if in_strides:
         stored = emitter.padded(following, node, 0, is_copied=True)
+        _begin_with(emitter, node, [stored.all_input_nodes[0], stored])
         node.replace_all_uses_with(stored, delete_user_cb=before.__contains__)
         return
     fresh = emitter.empty(following, node)
+    _begin_with(emitter, node, [fresh])
     stored = emitter.call(following, aten.copy_.default, (fresh, node))
     stored.meta["val"] = fresh.meta["val"]
     node.replace_all_uses_with(stored, delete_user_cb=before.__contains__)
+
+
+def _begin_with(emitter: Emitter, node: Node, stored: list[Node]) -> None:
+    """Let fresh memory begin where a value does: the graph counts offsets into it from there."""
+    begin = begin_of(node)
+    for value in stored if begin != 0 else ():
+        val = value.meta["val"]
+        last = sum((n - 1) * step for n, step in zip(val.shape, val.stride(), strict=True))
+        offset = node.meta["val"].storage_offset()
+        like = {"dtype": val.dtype, "device": val.device}
+        room = _torch.run_fake(emitter.fake_mode, aten.empty.memory_format, ([offset + 1 + last],), like)
+        layout = (room, val.shape, val.stride(), offset)
+        value.meta["val"] = _torch.run_fake(emitter.fake_mode, aten.as_strided.default, layout, {})

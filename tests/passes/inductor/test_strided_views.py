@@ -10,6 +10,8 @@ from torch.utils._pytree import tree_leaves
 
 from pytest_reinplace.passes import inductor_options
 
+from ..trace import ops
+
 Tensor = torch.Tensor
 Inputs = Callable[[], Tensor]
 
@@ -33,6 +35,20 @@ def columns_of_a_value(x: Tensor, begin: int) -> Tensor:
     return (x + 1).view(4, 6)[1:].t().as_strided((3, 2), (2, 3)) * 2
 
 
+def written_before(x: Tensor, begin: int) -> tuple[Tensor, Tensor]:
+    y = x + 1
+    y[:5].mul_(3)
+    return y[4:6].as_strided((3,), (2,)) * 2, y
+
+
+def stored_first(x: Tensor, begin: int) -> tuple[Tensor, Tensor]:
+    """The value is stored, then viewed: its memory from before is not what is viewed."""
+    y = torch.where(x > 3, x, x.flip(0)).view(4, 6)
+    y[0] = y[1] * 2
+    ops.scale(y[1:3, 1:3], y[0, :2])
+    return y.t()[2:].clone(), y
+
+
 def added_to_itself(x: Tensor, begin: int) -> tuple[Tensor, Tensor]:
     old = x + 0
     x.as_strided((3,), (2,))[torch.arange(1, 3)] += x.unfold(0, 2, 2)[0]
@@ -51,6 +67,12 @@ def put_and_read(x: Tensor, begin: int) -> Tensor:
     return x.as_strided((4,), (1,), begin) + 1
 
 
+def filled_and_scaled(x: Tensor, begin: int) -> Tensor:
+    x.view(4, 6)[1:3] = 5
+    ops.scale(x.view(4, 6)[:2, 1:3], x.view(4, 6)[3, :2])
+    return x + 1
+
+
 def crossing(x: Tensor, begin: int) -> Tensor:
     three = x.as_strided((3,), (3,), begin + 1)
     three.mul_(x[:3].sum())
@@ -62,9 +84,9 @@ PLAIN: Inputs = lambda: torch.arange(24.0)  # noqa: E731
 INPUTS: dict[str, Inputs] = {
     "behind others": lambda: torch.arange(60.0)[8:32],
     "every third": lambda: torch.arange(72.0)[::3],
-    "every third, behind others": lambda: torch.arange(90.0)[9::3],
+    "every third, behind others": lambda: torch.arange(81.0)[9::3],
 }
-OF_VALUES = [part_of_a_value, before_a_part, columns_of_a_value]
+OF_VALUES = [part_of_a_value, before_a_part, columns_of_a_value, written_before, stored_first]
 INTO_INPUTS = [added_to_itself, put_twice, put_and_read, crossing]
 
 
@@ -87,3 +109,8 @@ def test_a_view_of_a_view_of_what_is_computed(program: Callable[..., Tensor]) ->
 @pytest.mark.parametrize("program", INTO_INPUTS)
 def test_what_is_put_into_inputs(program: Callable[..., object], inputs: str, dynamic: bool) -> None:
     assert is_right(program, INPUTS[inputs], dynamic=dynamic)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_a_kernel_writes_what_was_stored_before(dynamic: bool) -> None:
+    assert is_right(filled_and_scaled, INPUTS["behind others"], dynamic=dynamic)
