@@ -56,11 +56,8 @@ def test_a_test_file_after_an_option_without_its_path_stays(pytester: pytest.Pyt
     file = pytester.makepyfile(test_it="def test_it(): pass")
     before = file.read_text()
     result = pytester.runpytest_inprocess(f"--reinplace-{option}", "test_it.py")
-    result.stderr.fnmatch_lines(
-        [
-            f"ERROR: --reinplace-{option}: expected a file to write a report to, got the source file 'test_it.py'"
-        ]
-    )
+    error = "expected a file to write a report to, got the source file 'test_it.py'"
+    result.stderr.fnmatch_lines([f"ERROR: --reinplace-{option}: {error}"])
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert file.read_text() == before
 
