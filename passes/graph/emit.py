@@ -18,7 +18,9 @@ from ..ops.wrapper import BaseView, number
 from .fake_view import FakeViews
 from .sizes import Named, computed, given, written_out
 
-_NOT_INHERITED = frozenset({"val", "tensor_meta", "eager_input_vals", "unbacked_bindings", "example_value"})
+_OF_VALUE = ("val", "tensor_meta", "eager_input_vals", "unbacked_bindings", "example_value")
+# A copy of what the backward computes, in front of what the forward writes, is no part of the forward.
+_NOT_INHERITED = frozenset({*_OF_VALUE, "partitioner_tag"})
 aten: Any = torch.ops.aten
 
 

@@ -75,8 +75,8 @@ def rebase(graph: Graph) -> int:
     offsets, count, stored = _Offsets(graph), 0, dict[Node, bool]()
     of_values = defended("strides-of-a-view")
     for node in strided:
-        operand, base = node.args[0], offsets.base_of[node]
-        offset = argument(node, "storage_offset")
+        operand: Any = node.args[0]
+        base, offset = offsets.base_of[node], argument(node, "storage_offset")
         if _is_apart(node.meta["val"], base.meta["val"]):
             continue
         is_view = operand is not base
@@ -116,7 +116,8 @@ def put_into_copies(graph: Graph) -> int:
     offsets, count = _Offsets(graph), 0
     emitter = Emitter(graph, _torch.fake_mode_of([node.meta["val"] for node in scatters[:1]]))
     for node in scatters:
-        source, offset = node.args[0], argument(node, "storage_offset")
+        source: Any = node.args[0]
+        offset = argument(node, "storage_offset")
         begin = begin_of(source)
         place = 0 if offset is None else offsets.written(node, number(offset) - begin)
         has_gaps = not has_usual_strides(source.meta["val"])
@@ -134,7 +135,7 @@ def put_into_copies(graph: Graph) -> int:
 
 def _in_memory(offsets: _Offsets, emitter: Emitter, node: Node, args: tuple[Any, ...]) -> bool:
     """Replace a scatter by one into a copy of its operand's memory; returns whether that has names here."""
-    source = node.args[0]
+    source: Any = node.args[0]
     val = source.meta["val"]
     size, stride = offsets.sizes(node, val.shape), offsets.sizes(node, val.stride())
     last = sum(as_size((n - 1) * step) for n, step in zip(val.shape, val.stride(), strict=True))

@@ -38,3 +38,20 @@ def test_the_backward_writes_no_tensor_of_the_callers() -> None:
         assert torch.equal(x, before)
         found.append((x, w.grad))
     torch.testing.assert_close(found[0], found[1])
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_gradient_that_is_what_the_forward_stores_is_copied_in_the_backward() -> None:
+    """The copy stands in front of what the forward writes, and is no part of the forward."""
+
+    def program(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            x.fill_(8)
+        return (w * x).sum()
+
+    x, w = torch.arange(24.0), torch.ones(24, requires_grad=True)
+    torch.compiler.reset()
+    torch.compile(program, fullgraph=True, options=inductor_options())(x, w).backward()
+    assert torch.equal(x, torch.full((24,), 8.0))
+    assert w.grad is not None
+    assert torch.equal(w.grad, x)
