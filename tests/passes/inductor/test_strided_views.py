@@ -73,6 +73,24 @@ def filled_and_scaled(x: Tensor, begin: int) -> Tensor:
     return x + 1
 
 
+def scaled_by_strides(x: Tensor, begin: int) -> Tensor:
+    x.as_strided((4,), (1,), begin + 10).add_(1)
+    ops.scale(x.as_strided((3,), (2,), begin + 9), torch.ones(3) * 2)
+    return x + 1
+
+
+def scaled_after_a_store(x: Tensor, begin: int) -> Tensor:
+    x[0].zero_()
+    ops.scale(x.as_strided((3,), (2,), begin + 9), torch.ones(3) * 2)
+    return x + 1
+
+
+def part_after_a_store(x: Tensor, begin: int) -> Tensor:
+    x[0].zero_()
+    ops.scale(x[1:3], torch.ones(2) * 2)
+    return x + 1
+
+
 def crossing(x: Tensor, begin: int) -> Tensor:
     three = x.as_strided((3,), (3,), begin + 1)
     three.mul_(x[:3].sum())
@@ -114,3 +132,9 @@ def test_what_is_put_into_inputs(program: Callable[..., object], inputs: str, dy
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_a_kernel_writes_what_was_stored_before(dynamic: bool) -> None:
     assert is_right(filled_and_scaled, INPUTS["behind others"], dynamic=dynamic)
+
+
+@pytest.mark.parametrize("program", [scaled_by_strides, scaled_after_a_store, part_after_a_store])
+def test_a_kernel_is_given_what_the_program_names(program: Callable[..., Tensor]) -> None:
+    """A part by strides is named in the storage, another in its operand: both have to begin where they do."""
+    assert is_right(program, INPUTS["behind others"])
