@@ -136,7 +136,7 @@ def told_of_begins() -> tuple[tuple[int, str], ...]:
 
 def trace_without_cache() -> None:
     """Have every fake result computed while the graph is traced, and none taken from torch's cache."""
-    mode = getattr(_tracing_context(), "fake_mode", None)
+    mode: Any = getattr(_tracing_context(), "fake_mode", None)
     if hasattr(mode, "cache_enabled"):
         mode.cache_enabled = False
 
