@@ -92,6 +92,39 @@ def test_of_what_is_not_in_memory_the_value_itself_is_viewed() -> None:
     assert (view.args[0].target, view.args[3], count) == (aten.add.Tensor, 1, 1)
 
 
+def stored(graph: Graph, node: Node) -> Node:
+    fresh = graph.call_function(aten.empty_strided.default, (list(node.meta["val"].shape), [1]))
+    fresh.meta["val"] = torch.empty_like(node.meta["val"])
+    copy = graph.call_function(aten.copy_.default, (fresh, node))
+    copy.meta["val"] = fresh.meta["val"]
+    return copy
+
+
+@pytest.mark.usefixtures("from_inputs")
+def test_of_what_was_stored_its_memory_from_before_is_not_viewed() -> None:
+    view = view_of(computed, stored, sliced, offset=None)[1]
+    assert view.args[0].target is aten.slice.Tensor
+
+
+def test_of_a_computed_value_the_gaps_are_made_and_not_read() -> None:
+    """Inductor may put it into memory without them; what is put beside an element is nobody's."""
+    graph, x, three = Graph(), torch.arange(24)[::2], torch.arange(3)
+    given, source = graph.placeholder("given"), graph.placeholder("source")
+    given.meta["val"], source.meta["val"] = x, three
+    first = graph.call_function(aten.slice_scatter.default, (given, source, 0, 0, 3))
+    first.meta["val"] = aten.slice_scatter(x, three, 0, 0, 3)
+    second = graph.call_function(aten.as_strided_scatter.default, (first, source, [3], [1], 2))
+    second.meta["val"] = aten.as_strided_scatter(first.meta["val"], three, [3], [1], 2)
+    graph.output((second,))
+    gm = torch.fx.GraphModule({}, graph)
+    expected = gm(x, three)[0].clone()
+    assert input_offsets.put_into_copies(gm.graph) == 1
+    gm.recompile()
+    assert torch.equal(gm(x, three)[0], expected)
+    (memory,) = gm.graph.find_nodes(op="call_function", target=aten.empty.memory_format)
+    assert memory.args == ([23],)
+
+
 @pytest.mark.usefixtures("from_inputs")
 def test_complex_views_stay() -> None:
     """A kernel makes them, which counts from where the storage begins."""
