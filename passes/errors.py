@@ -11,6 +11,10 @@ class GraphError(ReinplaceError):
     """The graph is not a functional graph that can be analysed; it was left as it was."""
 
 
+class OutsideTensorError(GraphError):
+    """The graph names bytes outside the tensor that it views: it does not say what they are then."""
+
+
 class RewriteError(ReinplaceError):
     """A rewrite failed in the middle; the graph was put back as it was."""
 

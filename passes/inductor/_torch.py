@@ -58,6 +58,15 @@ def inductor_reinplacing(graph: Any) -> None:
         private("torch._inductor.fx_passes.reinplace", "reinplace_inplaceable_ops_core")(graph)
 
 
+def inductor_stage(graph: Any) -> None:
+    """Run Inductor's own reinplacing stage on a graph, whole."""
+    updater = fake_tensor_updater(graph.owning_module)
+    private("torch._inductor.fx_passes.reinplace", "reinplace_inplaceable_ops")(updater, graph)
+    dtype_views = inductor_step("fix_auto_functionalized_dtype_views")
+    if dtype_views is not None:
+        dtype_views(graph)
+
+
 def inductor_step(name: str) -> Any:
     """Return one step of Inductor's reinplacing stage, a function over a graph, by its name.
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from torch.fx import Graph, Node
 
 from .. import _torch
+from ..errors import OutsideTensorError
 from ..graph.journal import Journal
 from ..ops.computed import is_factory
 from ..ops.schema import is_operator, schema_of, tensors
@@ -34,7 +35,7 @@ from . import known_names
 from ._torch import (
     call_kernel_of,
     custom_graph_pass,
-    inductor_reinplacing,
+    inductor_stage,
     regenerated_outputs,
     told_of_begins,
     told_of_results,
@@ -57,6 +58,7 @@ from .schedule.veto import FusionVeto, why_unwatched
 from .skip import skip
 from .target import INDUCTOR
 
+_LEFT = "Inductor's own pass decides"
 _SKIPPED = "reinplacing skipped, every wrapper clones"
 Observer = Callable[[Report, Graph], None]
 _observers: contextvars.ContextVar[tuple[Observer, ...]] = contextvars.ContextVar("observers", default=())
@@ -130,10 +132,15 @@ class ReinplacePass(CustomGraphPass):
             warn(why)
         why = why or attempts.why_functional()
         try:
-            if not _mutates_in_regions(graph):
-                return self._rewritten(graph, in_place=not why), why
-            inductor_reinplacing(graph)
-            why = why or "a nested region writes its operands, so that Inductor's own pass decides"
+            try:
+                if not _mutates_in_regions(graph):
+                    return self._rewritten(graph, in_place=not why), why
+                theirs = f"{_LEFT}: a nested region writes its operands"
+            except OutsideTensorError as error:  # what the program does only its memory says
+                theirs = skip(journal, _LEFT, error)
+            inductor_stage(graph)
+            rebase(graph)
+            why = why or theirs
         except Exception as error:  # noqa: BLE001  (a compile never fails because of us)
             why = skip(journal, _SKIPPED, error)
             with contextlib.suppress(Exception):  # what Inductor makes of wrappers is mended all the same

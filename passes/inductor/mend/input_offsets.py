@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import operator
 from typing import Any
 
 import sympy
@@ -24,6 +25,7 @@ from ...memory.region import as_size
 from ...ops.schema import argument
 from ...ops.true_strides import has_usual_strides
 from ...ops.wrapper import number
+from ...ops.wrapper_names import is_wrapper
 from .._torch import lowered_graph
 from ..defects import defended
 from ..lowering import is_put_off
@@ -45,6 +47,8 @@ class _Offsets:
     def begin(self, node: Node) -> Any:
         """Return the offset of the element that Inductor counts as the first of a value's buffer."""
         base = self.base_of[node]
+        if base.target is operator.getitem and is_wrapper(base.args[0].target):
+            return 0  # what a wrapper clones begins where it did in its storage
         counted = self.from_inputs if base.op == "placeholder" else self._in_copies
         return begin_of(base) if counted else 0
 

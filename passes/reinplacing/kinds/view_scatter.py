@@ -8,7 +8,7 @@ import torch
 from torch.fx import Node
 
 from ... import _torch
-from ...errors import GraphError
+from ...errors import OutsideTensorError
 from ...graph.alias import begin_of
 from ...memory.region import Region, Size, as_size
 from ...ops import views
@@ -59,10 +59,10 @@ def check_reach(model: Model, node: Node, reached: Region, whole: Region) -> Non
     of the operand has only its own elements.
 
     Raises:
-        GraphError: it reaches other bytes (for symbolic sizes this is not checked).
+        OutsideTensorError: it reaches other bytes (for symbolic sizes this is not checked).
     """
     if reached.static and whole.static and not model.geometry.contains(whole, reached):
-        raise GraphError(
+        raise OutsideTensorError(
             f"expected views inside the tensor they are made from, found {at(node)}, which reaches bytes "
             "beside it; make the view from a tensor that holds them all"
         )

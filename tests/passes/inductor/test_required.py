@@ -296,7 +296,7 @@ def test_it_counts_where_a_graph_was_left_as_it_was(caplog: pytest.LogCaptureFix
         (
             "_mutates_in_regions",
             True,
-            "a nested region writes its operands, so that Inductor's own pass decides",
+            "Inductor's own pass decides: a nested region writes its operands",
         ),
     ],
 )

@@ -98,6 +98,21 @@ def crossing(x: Tensor, begin: int) -> Tensor:
     return x.cumsum(0)
 
 
+def scaled_then_put(x: Tensor, begin: int) -> Tensor:
+    ops.scale(x[2], torch.ones(()))
+    x.as_strided((3,), (5,), begin).mul_(2)
+    return x + 1
+
+
+def put_before_the_first(x: Tensor, begin: int) -> Tensor:
+    x.as_strided((4,), (1,), begin - 2).mul_(2)
+    return x + 1
+
+
+def in_gaps() -> Tensor:
+    return torch.arange(60.0).reshape(6, 10)[1:5, 2:8]
+
+
 PLAIN: Inputs = lambda: torch.arange(24.0)  # noqa: E731
 INPUTS: dict[str, Inputs] = {
     "behind others": lambda: torch.arange(60.0)[8:32],
@@ -105,7 +120,7 @@ INPUTS: dict[str, Inputs] = {
     "every third, behind others": lambda: torch.arange(81.0)[9::3],
 }
 OF_VALUES = [part_of_a_value, before_a_part, columns_of_a_value, written_before, stored_first]
-INTO_INPUTS = [added_to_itself, put_twice, put_and_read, crossing]
+INTO_INPUTS = [added_to_itself, put_and_read, crossing]
 
 
 def is_right(program: Callable[[Tensor, int], object], inputs: Inputs, *, dynamic: bool = False) -> bool:
@@ -127,6 +142,22 @@ def test_a_view_of_a_view_of_what_is_computed(program: Callable[..., Tensor]) ->
 @pytest.mark.parametrize("program", INTO_INPUTS)
 def test_what_is_put_into_inputs(program: Callable[..., object], inputs: str, dynamic: bool) -> None:
     assert is_right(program, INPUTS[inputs], dynamic=dynamic)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_what_is_put_over_what_was_put(dynamic: bool) -> None:
+    assert is_right(put_twice, INPUTS["behind others"], dynamic=dynamic)
+
+
+@pytest.mark.parametrize("inputs", [INPUTS["behind others"], in_gaps], ids=["behind others", "in gaps"])
+@pytest.mark.parametrize("program", [scaled_then_put, put_before_the_first])
+def test_bytes_outside_a_tensor_are_left_to_inductor(
+    program: Callable[..., object], inputs: Inputs, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The functional graph has lost what is written there, or copies it; Inductor writes it in place."""
+    assert is_right(program, inputs)
+    is_outside = not (program is scaled_then_put and inputs is not in_gaps)
+    assert ("Inductor's own pass decides: expected views inside" in caplog.text) is is_outside
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
