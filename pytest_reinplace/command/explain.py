@@ -67,7 +67,7 @@ def compiled(
     from ..entry.run import importable
 
     try:
-        capture = Capture(pass_name, backend, Path.cwd())
+        capture = Capture(pass_name, backend, Path.cwd(), asker="command")
     except PassError as error:
         raise CommandError(f"--pass: {error}") from None
     try:

@@ -95,6 +95,7 @@ def begin(item: pytest.Item) -> Capture:
             progress=progress.of(item.config),
             verified=settings.verify,
             tolerance=marked.tolerance,
+            asker="marked test" if marked.pass_ else "test",
         )
     except PassError as error:
         raise pytest.UsageError(str(error)) from None

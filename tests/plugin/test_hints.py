@@ -73,7 +73,7 @@ def ran(program: Callable[..., Any], inputs: tuple[Any, ...], under_test: str, *
     """Compile a program, run it, and hold it against eager."""
     torch._dynamo.reset()
     mine, eagers = copy.deepcopy(inputs), copy.deepcopy(inputs)
-    with Capture(under_test, "graph") as capture:
+    with Capture(under_test, "graph", asker="marked test") as capture:
         result = torch.compile(program, **options)(*mine)
     assert not any(graph.problem or graph.suspicious for graph in capture.graphs)
     torch.testing.assert_close((result, mine), (program(*eagers), eagers))
