@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from .call import call, failure
+from .call import arguments, call, failure
 from .session import eager, verdict
 from .session.item_capture import origin
 from .session.verdict import Verdict
@@ -48,6 +48,7 @@ class AssertReinplaced:
         ``assert_reinplaced()`` requires it of all that the test compiled.
 
         Raises:
+            TypeError: ``fn`` does not take these arguments.
             AssertionError: a candidate is cloned, or was written in place although our analysis forbids it;
                 a name is unknown, nothing was compiled, or nothing in it could be in place; or the call
                 differs from eager, where the marker has a ``tolerance``.
@@ -68,6 +69,7 @@ class AssertReinplaced:
 
     def _called(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
+        arguments.check(fn, args, kwargs)
         start = len(self._capture.graphs)
         fast = call.compiled(fn, fullgraph=True)
         try:
@@ -188,8 +190,10 @@ class AssertClones(Clones):
 
     def __call__(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Clones:
         """Compile ``fn`` and call it; return its clones, to be compared with ``==``."""
+        __tracebackhide__ = True
         if not callable(fn):
             raise TypeError(f"expected a callable and its arguments, got {fn!r}")
+        arguments.check(fn, args, kwargs)
         start = len(self._capture.graphs)
         fast = call.compiled(fn)
         eager.beside(self._capture, fn, args, kwargs, lambda: fast(*args, **kwargs))

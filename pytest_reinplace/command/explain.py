@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -42,19 +41,14 @@ def run(
     return 0
 
 
-def _check(name: str, fn: Callable[..., Any], arguments: Arguments) -> None:
-    target = getattr(fn, "forward", fn)
-    try:
-        signature = inspect.signature(target)
-    except (TypeError, ValueError):
-        return
-    try:
-        signature.bind(*arguments.args, **arguments.kwargs)
-    except TypeError as error:
+def _check(name: str, fn: Callable[..., Any], given: Arguments) -> None:
+    from ..call.arguments import mismatch
+
+    if told := mismatch(fn, given.args, given.kwargs):
         raise CommandError(
-            f"{name}{signature}: {error}; give each argument as --shape float32[8,16], or all of them by "
+            f"{name}{told}; give each argument as --shape float32[8,16], or all of them by "
             "--inputs module:function"
-        ) from None
+        )
 
 
 def compiled(
