@@ -80,12 +80,31 @@ class AssertReinplaced:
         return result
 
 
+def _unordered(sign: str, other: object) -> TypeError:
+    """Return the error of an order: a list has none, and a count is asked of ``len``."""
+    text = f"expected assert_clones == [...], got assert_clones {sign} {other!r}"
+    return TypeError(f"{text}: write len(assert_clones) {sign} {other!r}" if _is_count(other) else text)
+
+
+def _instead(other: object) -> str:
+    """Return the end of a sentence: what to write instead of something that is no list."""
+    if _is_count(other):
+        return f": write len(assert_clones) == {other!r}"
+    if isinstance(other, Mapping):
+        return ": list each label as often as it is cloned"
+    return f": write assert_clones == {[other]!r}" if isinstance(other, str) else ""
+
+
+def _is_count(other: object) -> bool:
+    return isinstance(other, int) and not isinstance(other, bool)
+
+
 class Clones:
     """The clone list, compared by ``==``, which raises by itself when there is a difference.
 
     Labels are compared as often as they are listed, in any order. Nothing that can be asked of it holds where
     nothing was compiled, or where the pass wrote in place although our analysis forbids it: to iterate, and
-    so ``len`` and ``in``, raises then. ``!=`` and truth are errors: both would hold for reasons that nobody
+    so ``len`` and ``in``, raises then. ``!=``, ``<`` and truth are errors: they would hold for reasons that nobody
     meant.
 
     Args:
@@ -111,10 +130,28 @@ class Clones:
         _raise_unless(self._compared(other))
         return True
 
+    def __lt__(self, other: object) -> bool:
+        __tracebackhide__ = True
+        raise _unordered("<", other)
+
+    def __le__(self, other: object) -> bool:
+        __tracebackhide__ = True
+        raise _unordered("<=", other)
+
+    def __gt__(self, other: object) -> bool:
+        __tracebackhide__ = True
+        raise _unordered(">", other)
+
+    def __ge__(self, other: object) -> bool:
+        __tracebackhide__ = True
+        raise _unordered(">=", other)
+
     def __ne__(self, other: object) -> bool:
+        __tracebackhide__ = True
         raise TypeError("expected clones to be compared by ==, got !=, which would hold for any other clone")
 
     def __bool__(self) -> bool:
+        __tracebackhide__ = True
         raise TypeError("expected assert_clones == [...], got assert_clones alone: list the labels, or []")
 
     def __iter__(self) -> Iterator[str]:
@@ -153,8 +190,11 @@ class Clones:
         return self._found()
 
     def _compared(self, other: object) -> Verdict:
+        __tracebackhide__ = True
         if isinstance(other, str | bytes | Mapping) or not isinstance(other, Iterable):
-            raise TypeError(f"expected a list of labels to compare the clones with, got {other!r}")
+            raise TypeError(
+                f"expected a list of labels to compare the clones with, got {other!r}{_instead(other)}"
+            )
         labels = list(other)
         if wrong := [label for label in labels if not isinstance(label, str)]:
             raise TypeError(f"expected labels as strings, got {wrong[0]!r}")
