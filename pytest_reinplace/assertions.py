@@ -104,8 +104,8 @@ class Clones:
 
     Labels are compared as often as they are listed, in any order. Nothing that can be asked of it holds where
     nothing was compiled, or where the pass wrote in place although our analysis forbids it: to iterate, and
-    so ``len`` and ``in``, raises then. ``!=``, ``<`` and truth are errors: they would hold for reasons that nobody
-    meant.
+    so ``len`` and ``in``, raises then. ``!=``, ``<`` and truth are errors: they would hold for reasons that
+    nobody meant.
 
     Args:
         graphs: returns the graphs that are meant.

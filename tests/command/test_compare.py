@@ -62,7 +62,7 @@ def test_a_limit_that_is_exceeded_is_exit_code_1(pair: list[str], capsys: pytest
     assert capsys.readouterr().out.splitlines()[-3:] == [
         "over the limit:",
         "  t.py::a: clones 1 → 2, +1, +100.0 %; allowed is clones:0",
-        "1 test over a limit (clones:0, clone_bytes:1GiB)",
+        "1 test over a limit (clones:0 exceeded, clone_bytes:1GiB held)",
     ]
 
 
@@ -133,6 +133,7 @@ def test_json_has_the_same(pair: list[str], capsys: pytest.CaptureFixture[str]) 
         "new": "new.json",
         "passed": False,
         "limits": ["new_clones:0", "clones:2"],
+        "bounds": {"new_clones:0": "exceeded", "clones:2": "held"},
         "failures": [],
         "added": ["t.py::new"],
         "removed": ["t.py::gone"],
@@ -144,6 +145,7 @@ def test_json_has_the_same(pair: list[str], capsys: pytest.CaptureFixture[str]) 
         "excesses": [
             f"new clone aten::index_put.self at m.py:3: 4.0 KiB (4096 B), {READ}; allowed is new_clones:0"
         ],
+        "exceeded": ["new_clones:0"],
         "remarks": [],
         "advice": [],
         "improved": [],

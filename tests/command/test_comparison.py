@@ -40,6 +40,22 @@ def test_an_unchanged_test_and_a_better_one_are_not() -> None:
     assert [row.changed for row in found.rows] == [[], ["clones", "clone_bytes"]]
 
 
+def test_each_limit_is_said_to_be_held_or_exceeded() -> None:
+    old, limits = {"a": test(clone(10)), "gone": test(clone(1))}, ("clones:0", "clone_bytes:1KiB")
+    found = compared(old, {"a": test(clone(10), clone(5))}, *limits, "removed_tests:0", "new_clones:1")
+    assert found.bounds == {
+        "clones:0": "exceeded",
+        "clone_bytes:1KiB": "held",
+        "removed_tests:0": "exceeded",
+        "new_clones:1": "held",
+    }
+    assert [row.exceeded for row in found.rows] == [("clones:0",)]
+    assert compared(old, {"a": test(clone(1))}, "peak_bytes:1%").bounds == {"peak_bytes:1%": "not compared"}
+    assert compared(old, {"b": test()}, "new_clones:0").bounds == {"new_clones:0": "not compared"}
+    unjudged = compared({"a": test(clone())}, {"a": test()}, "clones:0")
+    assert not unjudged.passed and unjudged.bounds == {"clones:0": "not judged everywhere"}
+
+
 def test_without_limits_nothing_is_exceeded() -> None:
     assert compared({"a": test(clone())}, {"a": test(clone(), clone())}).passed
     assert compared({}, {}).passed
