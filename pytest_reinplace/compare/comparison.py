@@ -215,9 +215,10 @@ def _clones(old: StoredTest, new: StoredTest, is_whole: bool) -> Iterator[Change
 
 def _new_clones(changes: Iterable[Change], limit: Limit) -> Iterator[str]:
     """Yield which clones are new, and what they replace, where the limit allows fewer."""
-    new = [found for found in changes if found.is_new]
+    new = [one for one in changes if one.is_new]
     if limit.is_exceeded(0, len(new)):
-        yield from (f"{NEW[found.kind]} {text}; allowed is {limit.text}" for found, text in told(new))
+        found = told(new, f"; allowed is {limit.text}")
+        yield from (f"{NEW[change.kind]} {text}" for change, text in found)
 
 
 def _is_interleaved(old: StoredTest, new: StoredTest) -> bool:
