@@ -55,7 +55,7 @@ def compiled(
     name: str, fn: Callable[..., Any], arguments: Arguments, pass_name: str, backend: str
 ) -> tuple[CapturedGraph, ...]:
     """Return the graphs of one call; raises :class:`CommandError` where it fails."""
-    from ..call import call
+    from ..call import call, failure
     from ..capture.capture import Capture
     from ..capture.pass_under_test import PassError
     from ..entry.run import importable
@@ -68,7 +68,7 @@ def compiled(
         with importable(Path.cwd()), capture:
             call.compiled(fn)(*arguments.args, **arguments.kwargs)
     except Exception as error:
-        traceback.print_exc()
+        traceback.print_exception(failure.shortened(error))
         first = next(iter(str(error).splitlines()), "")
         raise CommandError(f"{name} raised {type(error).__name__}: {first}") from error
     return tuple(capture.graphs)

@@ -173,6 +173,16 @@ def passed(item: pytest.Item) -> bool:
     return _PASSED in item.stash
 
 
+def shorten(error: BaseException) -> None:
+    """Leave an error that a pass under test raised the frames of the user alone."""
+    module = sys.modules.get("pytest_reinplace.capture.pass_under_test")
+    if module is None or not isinstance(error, Exception) or not module.is_of_a_pass(error):
+        return
+    from ..call import failure
+
+    failure.shortened(error)
+
+
 def origin(capture: Capture) -> str:
     """Return the pass and the backend for the reader of a failure."""
     return f"pass {capture.pass_name}, backend {capture.backend}"
