@@ -6,7 +6,11 @@ import enum
 from collections import Counter
 from collections.abc import Iterable
 
+# The ends of hints that ``hint_form`` words for who asks; as they are here they are those of a test.
 LIST = "list it: assert_clones == "
+MARKER = '@pytest.mark.reinplace(pass_="{}")'
+KEEP_ORDER = "options={'reorder_for_locality': False}"
+OUR_PASS = f"{MARKER.format('exact')}, in production inductor_options()"
 
 
 class Reason(enum.Enum):
@@ -70,7 +74,7 @@ _SENTENCES = {
 
 
 # Without the option Inductor moves a reader to its first use, behind the write.
-_READ_BEFORE = "read the old value before the write, and compile with options={'reorder_for_locality': False}"
+_READ_BEFORE = f"read the old value before the write, and compile with {KEEP_ORDER}"
 
 _HINTS = {
     Reason.STILL_READ: _READ_BEFORE,
@@ -85,7 +89,5 @@ _HINTS = {
     Reason.UNKNOWN_OVERLAP: "slice with static sizes, or mark the dimension static",
     Reason.UNKNOWN_OP: "let the operator return memory of its own, and no view of an argument",
     Reason.LOWERING: "view dtypes outside of what is compiled",
-    Reason.MISSED: (
-        "our pass does not copy: --reinplace-pass=exact, pytest_reinplace.passes.inductor_options()"
-    ),
+    Reason.MISSED: f"our pass does not copy: {OUR_PASS}",
 }

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Any
 
+from .hint_form import Asker, worded
 from .reason import LIST, Reason, listing
 
 _MOST_BLOCKERS = 3
@@ -114,6 +115,16 @@ class Outcome:
         if self.hint:
             more.append(f"hint: {self.hint}")
         return [first, "  " + "; ".join(more)] if more else [first]
+
+    def asked_by(self, asker: Asker, pass_name: str = "exact") -> Outcome:
+        """Return the outcome with a hint for who asks.
+
+        Args:
+            asker: ``"test"``, ``"marked test"`` (it names the pass itself), ``"entry"``, ``"command"`` or
+                ``"production"``.
+            pass_name: the pass under test.
+        """
+        return dataclasses.replace(self, hint=worded(self.hint, asker, pass_name))
 
     @property
     def consequence(self) -> str:

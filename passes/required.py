@@ -17,6 +17,7 @@ else:
     ShortTraceback = short_traceback()  # of any other error users would see the one that torch wraps it in
 
 _MOST_CLONES = 10
+_FREELY = 'our pass reads the old value before the write if it may: inductor_options(order="free")'
 
 
 class RequireError(ReinplaceError, ShortTraceback):
@@ -56,7 +57,7 @@ class NotReinplaced(RequireError):
         count, labels = len(self.outcomes), dict.fromkeys(o.label for o in self.outcomes)
         lines = [f"{count} required candidate{'' if count == 1 else 's'} not in place: {', '.join(labels)}"]
         for outcome in self.outcomes[:_MOST_CLONES]:
-            lines += [f"  {line}" for line in outcome.lines(unknown=why)]
+            lines += [f"  {line}" for line in outcome.asked_by("production").lines(unknown=why)]
         if count > _MOST_CLONES:
             lines.append(f"  and {count - _MOST_CLONES} more")
         super().__init__("\n".join(lines), first_useful_frame=frame)  # type: ignore[call-arg]
@@ -102,3 +103,13 @@ def copied(names: Sequence[str], report: Report, candidates: Sequence[Outcome], 
     else:
         found = [o for o in report.outcomes if not o.reinplaced]
     return [o for o in found if any(map(o.bears, names))]
+
+
+def in_place(outcomes: Iterable[Outcome]) -> frozenset[tuple[str, str]]:
+    """Return the candidates that are in place, by node and argument."""
+    return frozenset((o.node, o.arg) for o in outcomes if o.reinplaced)
+
+
+def freely(outcomes: Iterable[Outcome], freed: frozenset[tuple[str, str]]) -> list[Outcome]:
+    """Return what is copied, with another hint where a free order would not copy it: ``freed`` are those."""
+    return [dataclasses.replace(o, hint=_FREELY) if (o.node, o.arg) in freed else o for o in outcomes]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from .call import call, failure
+from .call import arguments, call, failure
 from .session import eager, verdict
 from .session.item_capture import origin
 from .session.verdict import Verdict
@@ -48,6 +48,7 @@ class AssertReinplaced:
         ``assert_reinplaced()`` requires it of all that the test compiled.
 
         Raises:
+            TypeError: ``fn`` does not take these arguments.
             AssertionError: a candidate is cloned, or was written in place although our analysis forbids it;
                 a name is unknown, nothing was compiled, or nothing in it could be in place; or the call
                 differs from eager, where the marker has a ``tolerance``.
@@ -68,6 +69,7 @@ class AssertReinplaced:
 
     def _called(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
+        arguments.check(fn, args, kwargs)
         start = len(self._capture.graphs)
         fast = call.compiled(fn, fullgraph=True)
         try:
@@ -78,13 +80,32 @@ class AssertReinplaced:
         return result
 
 
+def _unordered(sign: str, other: object) -> TypeError:
+    """Return the error of an order: a list has none, and a count is asked of ``len``."""
+    text = f"expected assert_clones == [...], got assert_clones {sign} {other!r}"
+    return TypeError(f"{text}: write len(assert_clones) {sign} {other!r}" if _is_count(other) else text)
+
+
+def _instead(other: object) -> str:
+    """Return the end of a sentence: what to write instead of something that is no list."""
+    if _is_count(other):
+        return f": write len(assert_clones) == {other!r}"
+    if isinstance(other, Mapping):
+        return ": list each label as often as it is cloned"
+    return f": write assert_clones == {[other]!r}" if isinstance(other, str) else ""
+
+
+def _is_count(other: object) -> bool:
+    return isinstance(other, int) and not isinstance(other, bool)
+
+
 class Clones:
     """The clone list, compared by ``==``, which raises by itself when there is a difference.
 
     Labels are compared as often as they are listed, in any order. Nothing that can be asked of it holds where
     nothing was compiled, or where the pass wrote in place although our analysis forbids it: to iterate, and
-    so ``len`` and ``in``, raises then. ``!=`` and truth are errors: both would hold for reasons that nobody
-    meant.
+    so ``len`` and ``in``, raises then. ``!=``, ``<`` and truth are errors: they would hold for reasons that
+    nobody meant.
 
     Args:
         graphs: returns the graphs that are meant.
@@ -109,10 +130,28 @@ class Clones:
         _raise_unless(self._compared(other))
         return True
 
+    def __lt__(self, other: object) -> bool:
+        __tracebackhide__ = True
+        raise _unordered("<", other)
+
+    def __le__(self, other: object) -> bool:
+        __tracebackhide__ = True
+        raise _unordered("<=", other)
+
+    def __gt__(self, other: object) -> bool:
+        __tracebackhide__ = True
+        raise _unordered(">", other)
+
+    def __ge__(self, other: object) -> bool:
+        __tracebackhide__ = True
+        raise _unordered(">=", other)
+
     def __ne__(self, other: object) -> bool:
+        __tracebackhide__ = True
         raise TypeError("expected clones to be compared by ==, got !=, which would hold for any other clone")
 
     def __bool__(self) -> bool:
+        __tracebackhide__ = True
         raise TypeError("expected assert_clones == [...], got assert_clones alone: list the labels, or []")
 
     def __iter__(self) -> Iterator[str]:
@@ -151,8 +190,11 @@ class Clones:
         return self._found()
 
     def _compared(self, other: object) -> Verdict:
+        __tracebackhide__ = True
         if isinstance(other, str | bytes | Mapping) or not isinstance(other, Iterable):
-            raise TypeError(f"expected a list of labels to compare the clones with, got {other!r}")
+            raise TypeError(
+                f"expected a list of labels to compare the clones with, got {other!r}{_instead(other)}"
+            )
         labels = list(other)
         if wrong := [label for label in labels if not isinstance(label, str)]:
             raise TypeError(f"expected labels as strings, got {wrong[0]!r}")
@@ -188,8 +230,10 @@ class AssertClones(Clones):
 
     def __call__(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Clones:
         """Compile ``fn`` and call it; return its clones, to be compared with ``==``."""
+        __tracebackhide__ = True
         if not callable(fn):
             raise TypeError(f"expected a callable and its arguments, got {fn!r}")
+        arguments.check(fn, args, kwargs)
         start = len(self._capture.graphs)
         fast = call.compiled(fn)
         eager.beside(self._capture, fn, args, kwargs, lambda: fast(*args, **kwargs))

@@ -87,6 +87,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Hand on what the test compiled, and hold the limits of its marker against it."""
+    __tracebackhide__ = True
     try:
         result = yield
     except BaseException as error:
@@ -94,6 +95,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
             from .session import verification
 
             verification.note(item, error)
+        item_capture.shorten(error)
         raise
     finally:
         item_capture.hand_on(item)

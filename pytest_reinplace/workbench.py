@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .base import _torch
-from .call import call
+from .call import arguments, call
 from .call.trace import Traced, traced
 from .capture import pass_under_test
 from .capture.captured import CapturedGraph
@@ -90,6 +90,7 @@ class Reinplace:
             kwargs: its keyword arguments.
 
         Raises:
+            TypeError: ``fn`` does not take these arguments.
             AssertionError: a line breaks the graph; names it.
             ValueError: there is no graph, or, with ``grad``, no result that requires a gradient.
         """
@@ -147,6 +148,7 @@ class Reinplace:
         has a ``tolerance``, ``fn`` is called eagerly first, on copies, and has to do the same.
         """
         __tracebackhide__ = True
+        arguments.check(fn, args, kwargs)
         start = len(self._capture.graphs)
         fast = call.compiled(fn)
 

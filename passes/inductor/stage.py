@@ -30,7 +30,7 @@ from ..reinplacing.model.fused import differs_for_speed
 from ..reinplacing.offered import offered
 from ..reinplacing.run import parted_lists, reinplace_graph
 from ..report import Report
-from ..required import checked, copied
+from ..required import checked, copied, freely, in_place
 from . import known_names
 from ._torch import (
     call_kernel_of,
@@ -182,10 +182,13 @@ class ReinplacePass(CustomGraphPass):
         required, options = tuple(self.require or ()), Options(self.policy, self.order, target=INDUCTOR)
         candidates = offered(graph, options) if required else ()
         known_names.check(required, candidates)
+        kept = self.order == "keep" and copied(required, Report(tuple(candidates)), (), "")
+        freed = in_place(offered(graph, dataclasses.replace(options, order="free"))) if kept else frozenset()
         report, why = self._applied(graph)
         for callback in _observers.get():
             callback(report, graph)
-        attempts.must_not_copy(copied(required, report, candidates, why), why)
+        left = copied(required, report, candidates, why)
+        attempts.must_not_copy(left if why else freely(left, freed), why)
 
     def uuid(self) -> Any:
         """Identify the pass by its source and by what was declared about operators, and told of outputs.

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 BACKENDS = ("inductor", "graph")
 PASSES = ("inductor", "exact")
 DEVICES = ("cpu", "cuda")
 SIDES = ("inductor", "eager")
+
+Asker = Literal["test", "marked test", "entry", "command"]
+"""Who captures, and reads the hints; a marked test names the pass itself."""
 
 
 def pass_name(text: str) -> str:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ..passes import Outcome
 
+_MOST_BLOCKERS = 3
+
 
 def bytes_of(count: int) -> str:
     """Return bytes for a person, with the exact number: ``"1.5 KiB (1536 B)"``."""
@@ -53,6 +55,16 @@ def alike_lines(outcomes: Sequence[Outcome]) -> list[str]:
     first, *rest = dataclasses.replace(outcomes[0], nbytes=size).lines()
     told = f"{bytes_of(size)}, "
     return [f"{len(outcomes)} times: {first.replace(told, f'{bytes_of(size)} together, ', 1)}", *rest]
+
+
+def held_by(blockers: Sequence[Mapping[str, Any]]) -> str:
+    """Return the first three of the nodes that hold a clone back, and how many more do."""
+    texts = [
+        f"{b['node']} ({b['op']})" + (f" at {b['source']}" if b["source"] else "")
+        for b in blockers[:_MOST_BLOCKERS]
+    ]
+    left = len(blockers) - len(texts)
+    return ", ".join(texts) + (f" and {left} more" if left else "")
 
 
 def suspicion(graph: str, labels: Sequence[str], verified: Mapping[str, Any] | None) -> str:

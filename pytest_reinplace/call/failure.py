@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import types
 
@@ -24,8 +25,17 @@ def told(error: Exception, advice: str = _ALLOWING) -> Exception:
     """
     lines = _torch.breaks_at(error)
     if lines is None:
-        return error.with_traceback(_outside_torch(error.__traceback__))
+        return shortened(error)
     return AssertionError("\n".join([*_broken(str(error), *lines), f"  {advice}"]))
+
+
+def shortened(error: Exception) -> Exception:
+    """Return an error whose traceback has the frames of the program, or of a pass of the user, alone.
+
+    It stays as it is where there are none.
+    """
+    found = _outside_torch(error.__traceback__)
+    return error if found is None else error.with_traceback(found)
 
 
 def _broken(message: str, path: str, line: int, code: str) -> list[str]:
@@ -40,7 +50,9 @@ def _broken(message: str, path: str, line: int, code: str) -> list[str]:
 
 def _outside_torch(traceback: types.TracebackType | None) -> types.TracebackType | None:
     """Return a traceback without the frames of torch, of code that it generated, and ours."""
-    kept, inside = [], ("<", _torch.folder(), os.path.dirname(os.path.dirname(__file__)) + os.sep)
+    ours = os.path.dirname(os.path.dirname(__file__)) + os.sep
+    # torch enters what it calls through decorators of contextlib.
+    kept, inside = [], ("<", _torch.folder(), ours, contextlib.__file__)
     while traceback is not None:
         if not traceback.tb_frame.f_code.co_filename.startswith(inside):
             kept.append(traceback)

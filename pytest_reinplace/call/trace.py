@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..base import _torch
-from . import call, failure
+from . import arguments, call, failure
 from ._torch import eager_of
 from .state import State
 from .twin import leaves
@@ -50,9 +50,11 @@ def traced(
     grad: bool = False,
 ) -> Traced:
     """Trace a callable, by the stack as it is; ``Reinplace.trace`` says how."""
+    __tracebackhide__ = True
     import torch
 
     fn = eager_of(fn)
+    arguments.check(fn, args, kwargs)
     fast = call.compiled(fn, fullgraph=True, dynamic=dynamic)
     recorder = _Recorder(grad)
     # Without a gradient no graph runs, and nothing is written.

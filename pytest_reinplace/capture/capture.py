@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base import _torch
-from ..base.choices import BACKENDS
+from ..base.choices import BACKENDS, Asker
 from ..base.progress import Progress
 from ..picture import traffic
 from . import install, pass_under_test, triton_cpu
@@ -51,6 +51,7 @@ class Capture:
         forgets: whether compiled code is forgotten. What is compiled in captures that do not can be called
             side by side; each then has to be compiled under Inductor options of its own.
         bounded: whether the bytes are counted that each graph has to move at least.
+        asker: who reads the hints.
 
     Raises:
         pass_under_test.PassError: there is no such pass.
@@ -69,6 +70,7 @@ class Capture:
         tolerance: Tolerance | None = None,
         forgets: bool = True,
         bounded: bool = False,
+        asker: Asker = "test",
     ) -> None:
         if backend not in BACKENDS:
             raise ValueError(f"expected backend to be one of {', '.join(BACKENDS)}, got {backend!r}")
@@ -82,6 +84,7 @@ class Capture:
         self.compared = 0
         self._forgets = forgets
         self._bounded = bounded
+        self._asker: Asker = asker
         self._stack = contextlib.ExitStack()
         self._active = self._triton = False
         self._frames = threading.local()
@@ -284,6 +287,8 @@ class Capture:
 
     def _keep(self, graph: CapturedGraph, watched: Watched | None) -> None:
         """Add a graph that was compiled; one that is lowered once more is not added before."""
+        outcomes = tuple(o.asked_by(self._asker, self.pass_name) for o in graph.report.outcomes)
+        graph = dataclasses.replace(graph, report=dataclasses.replace(graph.report, outcomes=outcomes))
         self.graphs.append(graph)
         if watched is not None and watched.is_wanted:
             self._checks.append((graph, watched))

@@ -24,6 +24,15 @@ class PassError(ValueError):
     """A pass under test cannot be found, or is nothing that can be called on a graph."""
 
 
+def is_of_a_pass(error: BaseException) -> bool:
+    """Return whether a pass under test raised an error, or what torch made another error of."""
+    inner = getattr(error, "inner_exception", None)
+    if isinstance(inner, BaseException) and inner is not error:
+        return is_of_a_pass(inner)
+    notes = getattr(error, "__notes__", ())
+    return isinstance(error, PassError) or any(note.startswith("raised by pass ") for note in notes)
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class PassUnderTest:
     """What rewrites the graph.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -42,39 +41,34 @@ def run(
     return 0
 
 
-def _check(name: str, fn: Callable[..., Any], arguments: Arguments) -> None:
-    target = getattr(fn, "forward", fn)
-    try:
-        signature = inspect.signature(target)
-    except (TypeError, ValueError):
-        return
-    try:
-        signature.bind(*arguments.args, **arguments.kwargs)
-    except TypeError as error:
+def _check(name: str, fn: Callable[..., Any], given: Arguments) -> None:
+    from ..call.arguments import mismatch
+
+    if told := mismatch(fn, given.args, given.kwargs):
         raise CommandError(
-            f"{name}{signature}: {error}; give each argument as --shape float32[8,16], or all of them by "
+            f"{name}{told}; give each argument as --shape float32[8,16], or all of them by "
             "--inputs module:function"
-        ) from None
+        )
 
 
 def compiled(
     name: str, fn: Callable[..., Any], arguments: Arguments, pass_name: str, backend: str
 ) -> tuple[CapturedGraph, ...]:
     """Return the graphs of one call; raises :class:`CommandError` where it fails."""
-    from ..call import call
+    from ..call import call, failure
     from ..capture.capture import Capture
     from ..capture.pass_under_test import PassError
     from ..entry.run import importable
 
     try:
-        capture = Capture(pass_name, backend, Path.cwd())
+        capture = Capture(pass_name, backend, Path.cwd(), asker="command")
     except PassError as error:
         raise CommandError(f"--pass: {error}") from None
     try:
         with importable(Path.cwd()), capture:
             call.compiled(fn)(*arguments.args, **arguments.kwargs)
     except Exception as error:
-        traceback.print_exc()
+        traceback.print_exception(failure.shortened(error))
         first = next(iter(str(error).splitlines()), "")
         raise CommandError(f"{name} raised {type(error).__name__}: {first}") from error
     return tuple(capture.graphs)

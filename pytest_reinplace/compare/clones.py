@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Literal
 
-from ..base.wording import bytes_of, location
+from ..base.wording import bytes_of, held_by, location
 from ..record import plain
 
 Kind = Literal["same", "reason", "moved", "new", "gone"]
@@ -27,18 +27,27 @@ class Clone:
         nbytes: the bytes that it holds.
         reason: the name of the reason, empty where the report has none that is known.
         source: the user's line, ``"file:line"``, empty where it is not known.
+        held_by: what holds it back, empty where nothing does; clones that differ in this alone are the same.
+        hint: what can be done, empty where nothing is known; as ``held_by``.
     """
 
     label: str
     nbytes: int
     reason: str = ""
     source: str = ""
+    held_by: str = dataclasses.field(default="", compare=False)
+    hint: str = dataclasses.field(default="", compare=False)
 
     @classmethod
     def of(cls, outcome: Mapping[str, Any]) -> Clone:
         """Return the clone that an outcome of a report tells of."""
         return cls(
-            outcome["label"], outcome["nbytes"], outcome.get("reason") or "", outcome.get("source") or ""
+            outcome["label"],
+            outcome["nbytes"],
+            outcome.get("reason") or "",
+            outcome.get("source") or "",
+            held_by(outcome.get("blockers") or ()),
+            outcome.get("hint") or "",
         )
 
     @property
@@ -102,11 +111,28 @@ class Change:
             reason = f"{self.old.reason} → {one.reason}: {reason}"
         return f"{place}: {bytes_of(one.nbytes)}, {reason}"
 
+    @property
+    def help(self) -> str:
+        """What holds a new clone back and what can be done, to be put behind its text; may be empty."""
+        if not self.is_new:
+            return ""
+        one = self.shown
+        held = f"; held back by {one.held_by}" if one.held_by else ""
+        return held + (f"; hint: {one.hint}" if one.hint else "")
 
-def told(changes: Iterable[Change]) -> list[tuple[Change, str]]:
-    """Return each change with its text, once if it occurs often, as in the layers of a model."""
+
+def told(changes: Iterable[Change], end: str = "") -> list[tuple[Change, str]]:
+    """Return each change with its text, once if it occurs often, as in the layers of a model.
+
+    Args:
+        changes: of one test.
+        end: stands behind the text, in front of what helps.
+    """
     counts = collections.Counter(changes)
-    return [(change, change.text + _times(change.shown.nbytes, count)) for change, count in counts.items()]
+    return [
+        (change, change.text + _times(change.shown.nbytes, count) + end + change.help)
+        for change, count in counts.items()
+    ]
 
 
 def _times(nbytes: int, count: int) -> str:

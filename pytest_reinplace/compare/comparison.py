@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal
 
 from ..base import wording
 from ..record.figures import STOCK
@@ -15,6 +16,7 @@ from .limit import METRICS, NEW_CLONES, REMOVED_TESTS, Limit
 
 _NAMES = 5
 Figures = Mapping[str, int | float]
+Bound = Literal["held", "exceeded", "not compared", "not judged everywhere"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -29,7 +31,8 @@ class Row:
         remarks: what else a reader should know, a sentence each.
         advice: what may be worse and cannot be judged, a sentence each.
         clones: those of its clones that are not the same, the largest first.
-        refused: whether more of them are new than a limit allows; then the excesses tell of the new ones.
+        exceeded: the texts of the limits that are exceeded.
+        is_judged: whether its figures can be believed; where not, the excesses say why.
     """
 
     nodeid: str
@@ -39,7 +42,13 @@ class Row:
     remarks: tuple[str, ...] = ()
     advice: tuple[str, ...] = ()
     clones: tuple[Change, ...] = ()
-    refused: bool = False
+    exceeded: tuple[str, ...] = ()
+    is_judged: bool = True
+
+    @property
+    def refused(self) -> bool:
+        """Whether more clones are new than a limit allows; then the excesses tell of the new ones."""
+        return any(text.startswith(f"{NEW_CLONES}:") for text in self.exceeded)
 
     @property
     def changed(self) -> list[str]:
@@ -66,6 +75,7 @@ class Comparison:
         removed: the ids of tests that only the old report has; ``removed_tests`` limits those that had
             candidates.
         failures: what is wrong with the comparison as a whole, a sentence each.
+        lost: the texts of the limits that removed tests exceed.
     """
 
     old_name: str
@@ -75,6 +85,23 @@ class Comparison:
     added: tuple[str, ...]
     removed: tuple[str, ...]
     failures: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+
+    @property
+    def bounds(self) -> dict[str, Bound]:
+        """What became of each limit, by its text."""
+        return {limit.text: self._bound(limit) for limit in self.limits}
+
+    def _bound(self, limit: Limit) -> Bound:
+        if limit.text in self.lost or any(limit.text in row.exceeded for row in self.rows):
+            return "exceeded"
+        if limit.metric == REMOVED_TESTS:
+            return "held"
+        if not any(limit.needs_report or limit.metric in row.old for row in self.rows):
+            return "not compared"
+        is_timed = limit.metric == "runtime"
+        is_open = any(not row.is_judged or (is_timed and row.advice) for row in self.rows)
+        return "not judged everywhere" if is_open else "held"
 
     @property
     def passed(self) -> bool:
@@ -98,6 +125,7 @@ def compare(old: Stored, new: Stored, limits: Sequence[Limit] = ()) -> Compariso
     removed = tuple(nodeid for nodeid in old.tests if nodeid not in new.tests)
     common = [nodeid for nodeid in new.tests if nodeid in old.tests]
     rows = tuple(_row(nodeid, old.tests[nodeid], new.tests[nodeid], limits) for nodeid in common)
+    lost = dict(_lost([old.tests[nodeid] for nodeid in removed], limits))
     return Comparison(
         old.name,
         new.name,
@@ -105,7 +133,8 @@ def compare(old: Stored, new: Stored, limits: Sequence[Limit] = ()) -> Compariso
         rows,
         added=tuple(nodeid for nodeid in new.tests if nodeid not in old.tests),
         removed=removed,
-        failures=(*_vacuous(rows, limits), *_lost([old.tests[nodeid] for nodeid in removed], limits)),
+        failures=(*_vacuous(rows, limits), *lost.values()),
+        lost=tuple(lost),
     )
 
 
@@ -119,16 +148,21 @@ def _vacuous(rows: Sequence[Row], limits: Sequence[Limit]) -> Iterator[str]:
             yield f"{limit.text}: no compared test has {limit.metric} in the old report"
 
 
-def _lost(removed: Sequence[StoredTest], limits: Iterable[Limit]) -> Iterator[str]:
-    """Yield which limits do not allow that tests with candidates are gone: nothing is held against those."""
+def _lost(removed: Sequence[StoredTest], limits: Iterable[Limit]) -> Iterator[tuple[str, str]]:
+    """Yield the limits that do not allow that tests with candidates are gone, with a sentence each.
+
+    No other limit is held against those.
+    """
     names = [test.record.nodeid for test in removed if test.record.outcomes]
     for limit in limits:
         if limit.metric == REMOVED_TESTS and limit.is_exceeded(0, len(names)):
             some = ", ".join(names[:_NAMES])
             more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
             yield (
+                limit.text,
                 f"{wording.plural(len(names), 'removed test')} with candidates: {some}{more}; allowed is "
-                f"{limit.text}. If they were renamed, or are to go, make the old report anew or allow as many"
+                f"{limit.text}. If they were renamed, or are to go, make the old report anew or allow as "
+                "many",
             )
 
 
@@ -137,21 +171,38 @@ def _row(nodeid: str, old: StoredTest, new: StoredTest, limits: Iterable[Limit])
     limits = list(limits)
     unjudged = tuple(_unjudged(old, new))
     clones = tuple(_clones(old, new, is_whole=not unjudged))
-    fresh = list(_new_clones(clones, limits))
-    exact = [limit for limit in limits if limit.metric != "runtime"]
-    timed = [limit for limit in limits if limit.metric == "runtime"]
-    slower: list[str] = []
+    over: dict[str, list[str]] = {}
     advice: list[str] = []
-    for limit in timed:
-        if "runtime" in before and "runtime" in now:
-            (slower if _is_interleaved(old, new) else advice).extend(_slower(limit, old, new))
-        else:
-            slower += _excesses(before, now, [limit])
+    for limit in sorted(limits, key=_turn):
+        texts = list(_told(limit, old, new, clones))
+        if limit.metric == "runtime" and _is_timed(old, new) and not _is_interleaved(old, new):
+            advice += texts
+        elif texts:
+            over.setdefault(limit.text, []).extend(texts)
     remarks = tuple(_remarks(old, new))
     if not limits:
         return Row(nodeid, before, now, (), (*unjudged, *remarks), (), clones)
-    excesses = (*unjudged, *fresh, *_excesses(before, now, exact), *slower)
-    return Row(nodeid, before, now, excesses, remarks, tuple(advice), clones, refused=bool(fresh))
+    excesses = (*unjudged, *(text for texts in over.values() for text in texts))
+    return Row(nodeid, before, now, excesses, remarks, tuple(advice), clones, tuple(over), not unjudged)
+
+
+def _turn(limit: Limit) -> int:
+    """Sort what is told first: new clones, then exact figures, then runtime."""
+    return {NEW_CLONES: 0, "runtime": 2}.get(limit.metric, 1)
+
+
+def _told(limit: Limit, old: StoredTest, new: StoredTest, clones: Iterable[Change]) -> Iterator[str]:
+    """Yield why a limit is exceeded, a sentence each."""
+    if limit.metric == NEW_CLONES:
+        yield from _new_clones(clones, limit)
+    elif limit.metric == "runtime" and _is_timed(old, new):
+        yield from _slower(limit, old, new)
+    else:
+        yield from _excesses(old.figures, new.figures, limit)
+
+
+def _is_timed(old: StoredTest, new: StoredTest) -> bool:
+    return "runtime" in old.figures and "runtime" in new.figures
 
 
 def _clones(old: StoredTest, new: StoredTest, is_whole: bool) -> Iterator[Change]:
@@ -162,12 +213,12 @@ def _clones(old: StoredTest, new: StoredTest, is_whole: bool) -> Iterator[Change
             yield found
 
 
-def _new_clones(changes: Iterable[Change], limits: Iterable[Limit]) -> Iterator[str]:
-    """Yield which clones are new, and what they replace, where a limit allows fewer."""
-    new = [found for found in changes if found.is_new]
-    for limit in limits:
-        if limit.metric == NEW_CLONES and limit.is_exceeded(0, len(new)):
-            yield from (f"{NEW[found.kind]} {text}; allowed is {limit.text}" for found, text in told(new))
+def _new_clones(changes: Iterable[Change], limit: Limit) -> Iterator[str]:
+    """Yield which clones are new, and what they replace, where the limit allows fewer."""
+    new = [one for one in changes if one.is_new]
+    if limit.is_exceeded(0, len(new)):
+        found = told(new, f"; allowed is {limit.text}")
+        yield from (f"{NEW[change.kind]} {text}" for change, text in found)
 
 
 def _is_interleaved(old: StoredTest, new: StoredTest) -> bool:
@@ -216,17 +267,16 @@ def _unjudged(old: StoredTest, new: StoredTest) -> Iterator[str]:
         yield f"{gone}: the pass is not exercised any more; if that is meant, make the old report anew"
 
 
-def _excesses(old: Figures, new: Figures, limits: Iterable[Limit]) -> Iterator[str]:
-    for limit in limits:
-        metric = limit.metric
-        if metric not in old:
-            continue
-        name = wording_of(metric)
-        if metric not in new:
-            yield f"{name} {shown(metric, old[metric])} before, not measured now ({limit.text})"
-        elif limit.is_exceeded(old[metric], new[metric]):
-            both = metric, old[metric], new[metric]
-            yield f"{name} {change(*both)}, {grown(*both)}; allowed is {limit.text}"
+def _excesses(old: Figures, new: Figures, limit: Limit) -> Iterator[str]:
+    metric = limit.metric
+    if metric not in old:
+        return
+    name = wording_of(metric)
+    if metric not in new:
+        yield f"{name} {shown(metric, old[metric])} before, not measured now ({limit.text})"
+    elif limit.is_exceeded(old[metric], new[metric]):
+        both = metric, old[metric], new[metric]
+        yield f"{name} {change(*both)}, {grown(*both)}; allowed is {limit.text}"
 
 
 def _remarks(old: StoredTest, new: StoredTest) -> Iterator[str]:

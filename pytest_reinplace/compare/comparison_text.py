@@ -154,10 +154,11 @@ def over_limit(comparison: Comparison) -> list[tuple[str, str]]:
 
 
 def verdict_text(comparison: Comparison) -> str:
-    """Return whether it is within the limits."""
-    limits = ", ".join(limit.text for limit in comparison.limits)
+    """Return whether it is within the limits, and what became of each."""
     if comparison.passed:
-        return f"within the limits {limits}"
+        bounds = comparison.bounds.items()
+        return f"within the limits {', '.join(t if b == 'held' else f'{t} ({b})' for t, b in bounds)}"
+    limits = ", ".join(f"{text} {bound}" for text, bound in comparison.bounds.items())
     tests = sum(1 for row in comparison.rows if row.excesses)
     count = plural(tests, "test") if tests else "the comparison"
     return f"{count} over a limit ({limits})"

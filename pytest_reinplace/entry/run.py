@@ -55,7 +55,9 @@ def run(
     with importable(entry.path.parent, rootdir), triton_cpu.working(), built(entry, preset) as program:
         pair = twin(program)
         eager = pair.after_eager(called(pair.eager.fn, pair.eager, entry))
-        compiling = Capture(pass_name, backend, pictured=pictured, verified=verified, progress=progress)
+        compiling = Capture(
+            pass_name, backend, pictured=pictured, verified=verified, progress=progress, asker="entry"
+        )
         with configured(entry), compiling as capture:
             just_in_time = functools.partial(
                 torch.compile, fullgraph=entry.fullgraph, dynamic=entry.dynamic or None

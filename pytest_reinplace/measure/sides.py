@@ -183,6 +183,7 @@ class _Bench:
             verified=verified,
             forgets=False,
             bounded=True,
+            asker="entry",
         )
         graphs: list[CapturedGraph] = []
 

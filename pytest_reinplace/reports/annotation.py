@@ -89,7 +89,7 @@ def _new(found: list[tuple[Row, Change]], workflow: Workflow) -> str:
     count = "is a new clone" if len(found) == 1 else f"and others, {plural(len(found), 'new clone')}"
     title = f"{first.shown.label} {count}, {bytes_of(_size(found))}"
     kind = "error" if row.refused else "notice"
-    text = f"{NEW[first.kind]} {first.text}; in {row.nodeid}"
+    text = f"{NEW[first.kind]} {first.text}{first.help}; in {row.nodeid}"
     return workflow.command(kind, first.shown.source, title, text)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-_MOST_BLOCKERS = 3
+from ..base.wording import held_by
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -41,16 +41,6 @@ class Clone:
     def blockers(self) -> str:
         """What holds it back, the nearest three; empty where nothing does."""
         return held_by(self.data["blockers"])
-
-
-def held_by(blockers: Sequence[Mapping[str, Any]]) -> str:
-    """Return the first three of the nodes that hold a clone back, and how many more do."""
-    texts = [
-        f"{b['node']} ({b['op']})" + (f" at {b['source']}" if b["source"] else "")
-        for b in blockers[:_MOST_BLOCKERS]
-    ]
-    left = len(blockers) - len(texts)
-    return ", ".join(texts) + (f" and {left} more" if left else "")
 
 
 def clones_of(report: Mapping[str, Any]) -> list[Clone]:

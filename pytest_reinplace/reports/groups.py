@@ -6,7 +6,8 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .clone import Clone, held_by
+from ..base.wording import held_by
+from .clone import Clone
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib.resources
 import importlib.util
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
 # Installed by the extra `html`.
 _PACKAGES = ("jinja2", "pygments")
@@ -27,7 +29,7 @@ def environment(package: str) -> Environment:
     """Return the templates of a package: every value is escaped, and one that is missing is an error."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-    return Environment(
+    found = Environment(
         loader=FunctionLoader(lambda name: text_of(name, package)),
         autoescape=True,
         undefined=StrictUndefined,
@@ -35,3 +37,12 @@ def environment(package: str) -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=False,
     )
+    found.filters["breakable"] = breakable
+    return found
+
+
+def breakable(name: str) -> Markup:
+    """Return the id of a test, escaped, that a browser breaks behind ``::``, ``/`` and ``_`` first."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub(r"::|[/_]", r"\g<0><wbr>", str(escape(name))))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ..base import wording
@@ -116,19 +116,30 @@ def all_known(graphs: Sequence[CapturedGraph], names: Sequence[str], origin: str
     """Judge that there are candidates of these names, labels or bare arguments."""
     outcomes = outcomes_of(graphs)
     labels = list(dict.fromkeys(o.label for o in outcomes))
-    found = [
-        f"no candidate is called {name!r}{nearest(name, labels)}"
-        for name in names
-        if not any(o.bears(name) for o in outcomes)
-    ]
+    found = [_unknown(name, labels) for name in names if not any(o.bears(name) for o in outcomes)]
     return Verdict(tuple(found), origin=origin)
+
+
+def _unknown(name: str, labels: Iterable[str]) -> str:
+    return f"no candidate is called {name!r}{nearest(name, labels)}"
+
+
+def _no_labels(names: Iterable[str], outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """Yield what is wrong with names of a list that are no labels."""
+    labels = list(dict.fromkeys(o.label for o in outcomes))
+    for name in dict.fromkeys(names):
+        if name not in labels:
+            meant = dict.fromkeys(o.label for o in outcomes if o.bears(name))
+            is_no_label = f"{name!r} is no label: a list has whole labels; it may mean {_listed(meant)}"
+            yield is_no_label if meant else _unknown(name, labels)
 
 
 def clones_are(graphs: Sequence[CapturedGraph], expected: Iterable[str], origin: str = "") -> Verdict:
     """Judge that exactly the expected labels stayed clones, each as often as it is listed, in any order."""
     if problem := unexercised(graphs):
         return Verdict((problem,), origin=origin)
-    clones = [o for o in outcomes_of(graphs) if not o.reinplaced]
+    outcomes = outcomes_of(graphs)
+    clones = [o for o in outcomes if not o.reinplaced]
     wanted, came = Counter(expected), Counter(o.label for o in clones)
     unexpected, missing = came - wanted, wanted - came
     forbidden = suspects(graphs)
@@ -146,7 +157,8 @@ def clones_are(graphs: Sequence[CapturedGraph], expected: Iterable[str], origin:
     lists = (
         (f"expected {sorted(wanted.elements())}", f"got      {[o.label for o in clones]}") if missing else ()
     )
-    return Verdict((*forbidden, "; ".join(head), *lists), explained, origin)
+    wrong = _no_labels(missing, outcomes)
+    return Verdict((*forbidden, "; ".join(head), *wrong, *lists), explained, origin)
 
 
 def within(

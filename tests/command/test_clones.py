@@ -175,3 +175,20 @@ def test_reading_and_telling_never_fails(old: list[Clone]) -> None:
 @pytest.mark.parametrize("kind", ["new", "moved", "gone", "reason", "same"])
 def test_new_is_what_was_not_cloned_before(kind: str) -> None:
     assert Change(kind, A, A).is_new == (kind in ("new", "moved"))  # type: ignore[arg-type]
+
+
+def test_what_holds_it_back_and_the_hint_are_told_of_new_clones_alone() -> None:
+    def one(hint: str, source: str = "m.py:3") -> Clone:
+        blockers = [{"node": f"n{i}", "op": "aten::add", "source": None} for i in range(4)]
+        return Clone.of({"label": "a.b", "nbytes": 8, "source": source, "blockers": blockers, "hint": hint})
+
+    follows = "follows from the clone of c.d at m.py:2"
+    (new,) = match([], [one(follows)])
+    held = "; held back by n0 (aten::add), n1 (aten::add), n2 (aten::add) and 1 more"
+    assert new.help == f"{held}; hint: {follows}"
+    (gone,) = match([one(follows)], [])
+    assert (gone.kind, gone.help) == ("gone", "")
+    (same,) = match([one(follows)], [one("another")])  # a hint makes no other clone of it
+    assert same.kind == "same"
+    (bare,) = match([], [Clone("a.b", 8)])
+    assert bare.help == ""

@@ -20,6 +20,7 @@ from .reports import clone, in_place, main, stored, test, write
 jsonschema = pytest.importorskip("jsonschema")
 
 READ = "the old value is still read after this write"
+HELP = "; held back by sum_1 (aten::sum) at m.py:4; hint: read it before"
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def test_the_table_shows_old_and_new(pair: list[str], capsys: pytest.CaptureFixt
         "total of 3 tests  3       96 B → 4.1 KiB",
         "3 tests in both reports, 1 unchanged",
         "1 new clone:",
-        "  t.py::a: aten::index_put.self at m.py:3: 4.0 KiB (4096 B), " + READ,
+        "  t.py::a: aten::index_put.self at m.py:3: 4.0 KiB (4096 B), " + READ + HELP,
         "1 clone gone:",
         "  t.py::b: aten::index_put.self at m.py:3: 32 B, " + READ,
         "1 new test, not compared:",
@@ -62,7 +63,7 @@ def test_a_limit_that_is_exceeded_is_exit_code_1(pair: list[str], capsys: pytest
     assert capsys.readouterr().out.splitlines()[-3:] == [
         "over the limit:",
         "  t.py::a: clones 1 → 2, +1, +100.0 %; allowed is clones:0",
-        "1 test over a limit (clones:0, clone_bytes:1GiB)",
+        "1 test over a limit (clones:0 exceeded, clone_bytes:1GiB held)",
     ]
 
 
@@ -87,7 +88,7 @@ def test_a_moved_clone_and_one_for_another_reason_are_named(
     new = {"a": test(clone(label="k.v", source="m.py:9"), clone(8, label="k.x", reason="layout"))}
     write(Path("new.json"), new)
     assert main(["compare", "old.json", "new.json"]) == 0
-    moved = f"a: from k.k at m.py:3 to k.v at m.py:9: 32 B, {READ}"
+    moved = f"a: from k.k at m.py:3 to k.v at m.py:9: 32 B, {READ}{HELP}"
     assert capsys.readouterr().out.splitlines() == [
         "old.json → new.json",
         "test             clones  clone bytes",
@@ -113,7 +114,7 @@ def test_a_new_clone_over_the_limit_is_told_once(pair: list[str], capsys: pytest
         assert main([*pair, "--fail-on", "new_clones:0", *form]) == 1
         out = html.unescape(capsys.readouterr().out).replace("<code>", "").replace("</code>", "")
         new = f"aten::index_put.self at m.py:3: 4.0 KiB (4096 B), {READ}"
-        assert f" t.py::a: new clone {new}; allowed is new_clones:0\n" in out
+        assert f" t.py::a: new clone {new}; allowed is new_clones:0{HELP}\n" in out
         assert out.count(new) == 1
         assert "1 clone gone" in out
 
@@ -133,17 +134,21 @@ def test_json_has_the_same(pair: list[str], capsys: pytest.CaptureFixture[str]) 
         "new": "new.json",
         "passed": False,
         "limits": ["new_clones:0", "clones:2"],
+        "bounds": {"new_clones:0": "exceeded", "clones:2": "held"},
         "failures": [],
         "added": ["t.py::new"],
         "removed": ["t.py::gone"],
     }
     told = {"label": "aten::index_put.self", "reason": "still-read", "source": "m.py:3"}
+    told |= {"held_by": "sum_1 (aten::sum) at m.py:4", "hint": "read it before"}
     assert tests["t.py::a"] == {
         "old": {"clones": 1, "clone_bytes": 32},
         "new": {"clones": 2, "clone_bytes": 4128},
         "excesses": [
             f"new clone aten::index_put.self at m.py:3: 4.0 KiB (4096 B), {READ}; allowed is new_clones:0"
+            + HELP
         ],
+        "exceeded": ["new_clones:0"],
         "remarks": [],
         "advice": [],
         "improved": [],
@@ -197,7 +202,7 @@ def test_in_a_workflow_new_clones_are_annotations_beside_the_comment(
     assert inside.out == outside.out
     assert inside.err == (
         "::notice file=m.py,line=3,title=aten%3A%3Aindex_put.self is a new clone%2C 4.0 KiB (4096 B)::new "
-        f"clone aten::index_put.self at m.py:3: 4.0 KiB (4096 B), {READ}; in t.py::a\n"
+        f"clone aten::index_put.self at m.py:3: 4.0 KiB (4096 B), {READ}{HELP}; in t.py::a\n"
     )
 
 

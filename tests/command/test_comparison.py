@@ -14,6 +14,8 @@ from pytest_reinplace.measure.result import Result
 from ..measure.measurements import measurement
 from .reports import clone, graph, in_place, stored, test
 
+HELP = "; held back by sum_1 (aten::sum) at m.py:4; hint: read it before"
+
 
 def compared(old: dict[str, object], new: dict[str, object], *limits: str) -> Comparison:
     return compare(stored(old, "old"), stored(new, "new"), [limit(text) for text in limits])
@@ -38,6 +40,22 @@ def test_an_unchanged_test_and_a_better_one_are_not() -> None:
     assert found.passed
     assert [row.improved for row in found.rows] == [[], ["clones", "clone_bytes"]]
     assert [row.changed for row in found.rows] == [[], ["clones", "clone_bytes"]]
+
+
+def test_each_limit_is_said_to_be_held_or_exceeded() -> None:
+    old, limits = {"a": test(clone(10)), "gone": test(clone(1))}, ("clones:0", "clone_bytes:1KiB")
+    found = compared(old, {"a": test(clone(10), clone(5))}, *limits, "removed_tests:0", "new_clones:1")
+    assert found.bounds == {
+        "clones:0": "exceeded",
+        "clone_bytes:1KiB": "held",
+        "removed_tests:0": "exceeded",
+        "new_clones:1": "held",
+    }
+    assert [row.exceeded for row in found.rows] == [("clones:0",)]
+    assert compared(old, {"a": test(clone(1))}, "peak_bytes:1%").bounds == {"peak_bytes:1%": "not compared"}
+    assert compared(old, {"b": test()}, "new_clones:0").bounds == {"new_clones:0": "not compared"}
+    unjudged = compared({"a": test(clone())}, {"a": test()}, "clones:0")
+    assert not unjudged.passed and unjudged.bounds == {"clones:0": "not judged everywhere"}
 
 
 def test_without_limits_nothing_is_exceeded() -> None:
@@ -136,7 +154,7 @@ def test_a_clone_that_hides_behind_another_is_over_the_limit() -> None:
     found = compared({"a": old}, {"a": new}, "clones:0", "new_clones:0", "clone_bytes:0")
     assert excesses(found) == [
         "the clone moved from lib::update.k at m.py:3 to lib::update.v at m.py:4: 32 B, the old value is "
-        "still read after this write; allowed is new_clones:0"
+        "still read after this write; allowed is new_clones:0" + HELP
     ]
     assert compared({"a": old}, {"a": new}, "clones:0", "clone_bytes:0", "new_clones:1").passed
     assert compared({"a": old}, {"a": old}, "new_clones:0").passed
@@ -148,7 +166,7 @@ def test_more_new_clones_than_are_allowed_are_told_each() -> None:
     found = compared({"a": test(clone(8))}, new, "new_clones:1")
     assert excesses(found) == [
         "new clone aten::index_put.self at m.py:9: 8 B, the old value is still read after this write, "
-        "2 times: 16 B together; allowed is new_clones:1"
+        "2 times: 16 B together; allowed is new_clones:1" + HELP
     ]
     assert compared({"a": test(clone(8))}, new, "new_clones:2").passed
 

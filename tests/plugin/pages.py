@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from html.parser import HTMLParser
 
-_VOID = frozenset({"meta", "link", "input", "br"})
+_VOID = frozenset({"meta", "link", "input", "br", "wbr"})
 # What one may leave open: html.parser knows no implied ends, and the page relies on none.
 _RAW = frozenset({"style", "script"})
 

@@ -99,7 +99,8 @@ def test_a_clone_that_moved_is_told_at_its_new_line() -> None:
     old, new = {"a": stored_test(clone(label="k.k"))}, {"a": stored_test(clone(label="k.v", source="m.py:9"))}
     text = (
         "file=sub/m.py,line=9,title=k.v is a new clone%2C 32 B::the clone moved from k.k at m.py:3 to k.v at "
-        "m.py:9: 32 B, the old value is still read after this write; in a"
+        "m.py:9: 32 B, the old value is still read after this write; held back by sum_1 (aten::sum) at "
+        "m.py:4; hint: read it before; in a"
     )
     assert annotated(old, new) == annotated(old, new, "new_clones:1") == [f"::notice {text}"]
     assert annotated(old, new, "new_clones:0") == [f"::error {text}"]

@@ -171,6 +171,16 @@ def test_each_pass_that_clones_are_listed_for_judges_the_entry(project: pytest.P
     project.runpytest("-o", "reinplace_pass=inductor").assert_outcomes(failed=1)
 
 
+def test_reports_of_two_passes_can_be_compared_where_options_name_them(project: pytest.Pytester) -> None:
+    write(project, "builder: builders:keep\nclones: {exact: [], inductor: []}\n")
+    project.runpytest("--reinplace-pass=inductor", "--reinplace-json=old.json")
+    of_both = "--reinplace-compare=old.json"
+    told = project.runpytest("--reinplace-pass=exact", "-v", of_both).stdout
+    told.fnmatch_lines(["model.reinplace.yaml::model FAILED*", "1 test in both reports, 1 unchanged"])
+    told = project.runpytest(of_both).stdout  # model[exact] and model[inductor]
+    told.fnmatch_lines(["*no test is in both reports, so nothing was compared"])
+
+
 def test_an_entry_that_lists_nothing_is_judged_by_our_pass(project: pytest.Pytester) -> None:
     write(project, "builder: builders:update\nclones: {}\n")
     result = project.runpytest("-v")

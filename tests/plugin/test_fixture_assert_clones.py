@@ -152,7 +152,26 @@ def test_no_candidate_fails(compiling: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["E *no candidate in 1 compiled graph, so the pass was not exercised:*"])
 
 
-@pytest.mark.parametrize("expected", ["'aten::index_put.self'", "3", "[3]", "{'aten::index_put.self': 2}"])
-def test_anything_but_labels_is_refused(compiling: pytest.Pytester, expected: str) -> None:
-    result = run(compiling, KEEP + f"assert_clones == {expected}")
-    result.stdout.fnmatch_lines(["E *TypeError: expected *labels*"])
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("== 'aten::x.self'", "got 'aten::x.self': write assert_clones == ['aten::x.self']"),
+        ("== 3", "got 3: write len(assert_clones) == 3"),
+        ("== None", "got None"),
+        ("== [3]", "got 3"),
+        ("== {'aten::x.self': 2}", "got {'aten::x.self': 2}: list each label as often as it is cloned"),
+        ("<= 2", "got assert_clones <= 2: write len(assert_clones) <= 2"),
+        ("< 2", "got assert_clones < 2: write len(assert_clones) < 2"),
+        (">= 2", "got assert_clones >= 2: write len(assert_clones) >= 2"),
+        ("> []", "got assert_clones > []"),
+    ],
+)
+def test_anything_but_labels_is_refused(compiling: pytest.Pytester, text: str, told: str) -> None:
+    result = run(compiling, KEEP + f"assert_clones {text}")
+    (line,) = [line for line in result.outlines if line.startswith("E ")]
+    assert line.startswith("E       TypeError: expected ") and line.endswith(f", {told}")
+
+
+@pytest.mark.parametrize("asked", ["len(assert_clones) == 1", "len(assert_clones) <= 2"])
+def test_what_is_to_be_written_instead_holds(compiling: pytest.Pytester, asked: str) -> None:
+    run(compiling, KEEP + f"assert {asked}").assert_outcomes(passed=1)

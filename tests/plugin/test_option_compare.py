@@ -79,7 +79,7 @@ def test_a_run_that_did_not_change_passes(old: pytest.Pytester) -> None:
             "*= reinplace compared =*",
             "*old.json → this run",
             "2 tests in both reports, 2 unchanged",
-            "within the limits clones:0, new_clones:0, clone_bytes:0, peak_bytes:0",
+            "within the limits clones:0, new_clones:0, clone_bytes:0, peak_bytes:0 (not compared)",
         ]
     )
     result.stdout.no_fnmatch_line("*= reinplace =*")
@@ -96,7 +96,8 @@ def test_a_clone_more_fails_the_run_in_a_section_of_its_own(old: pytest.Pytester
             "over the limit:",
             "  test_it.py::test_it[[]a[]]: clones 1 → 2, +1, +100.0 %; allowed is clones:0",
             "  test_it.py::test_it[[]a[]]: clone bytes 100 B → 101 B, +1 B, +1.0 %; allowed is clone_bytes:0",
-            "1 test over a limit (clones:0, new_clones:0, clone_bytes:0, peak_bytes:0)",
+            "1 test over a limit (clones:0 exceeded, new_clones:0 exceeded, clone_bytes:0 exceeded, "
+            "peak_bytes:0 not compared)",
         ]
     )
 
@@ -131,7 +132,7 @@ def test_given_limits_replace_the_exact_ones(old: pytest.Pytester) -> None:
     both = ("--reinplace-fail-on=clone_bytes:1%", "--reinplace-fail-on", "clones:0")
     result = run(old, "--reinplace-compare=old.json", *both)
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["1 test over a limit (clone_bytes:1%, clones:0)"])
+    result.stdout.fnmatch_lines(["1 test over a limit (clone_bytes:1% held, clones:0 exceeded)"])
 
 
 def test_a_better_run_passes_and_says_to_update_the_baseline(old: pytest.Pytester) -> None:
@@ -294,7 +295,7 @@ def test_only_the_controller_of_workers_decides(old: pytest.Pytester) -> None:
     result.assert_outcomes(passed=2)
     assert result.ret == 1
     assert sum("= reinplace compared =" in line for line in result.outlines) == 1
-    result.stdout.fnmatch_lines(["1 test over a limit (clones:0, clone_bytes:1KiB)"])
+    result.stdout.fnmatch_lines(["1 test over a limit (clones:0 exceeded, clone_bytes:1KiB held)"])
 
 
 def test_tests_that_compile_are_captured_for_it(compiling: pytest.Pytester) -> None:

@@ -131,6 +131,38 @@ def test_everything_can_be_read(browser: Any, tmp_path: Path, scheme: str) -> No
     assert shown.said == []
 
 
+# The last character of each line that a text is broken into.
+LINE_ENDS = """
+(selector) => [...document.querySelectorAll(selector)].flatMap((e) => {
+  const walker = document.createTreeWalker(e, NodeFilter.SHOW_TEXT), found = [];
+  let above = null, last = "";
+  for (let text = walker.nextNode(); text; text = walker.nextNode()) {
+    for (let i = 0; i < text.length; i++) {
+      const range = document.createRange();
+      range.setStart(text, i);
+      range.setEnd(text, i + 1);
+      const top = range.getBoundingClientRect().top;
+      if (above !== null && top > above + 2) found.push(last);
+      above = top;
+      last = text.data[i];
+    }
+  }
+  return found;
+})
+"""
+
+
+def test_ids_of_tests_are_broken_between_their_words(browser: Any, tmp_path: Path) -> None:
+    name = "tests/models/test_decoder.py::TestDecoder::test_a_written_cache_is_in_place[llama]"
+    shown = Tab(
+        browser, tmp_path, report({name: [graph(outcome(nbytes=4096), picture=picture())]}), width=900
+    )
+    for selector in ("td.test", "tr[data-kind=test] td:first-child"):
+        ends = shown.tab.evaluate(LINE_ENDS, selector)
+        assert ends and set(ends) <= {":", "/", "_"}
+    assert shown.tab.locator("td.test").inner_text() == name  # what is copied has no break
+
+
 def test_it_filters(browser: Any, tmp_path: Path) -> None:
     shown = Tab(browser, tmp_path, several())
     assert shown.visible("#count") == ["3 tests, 1 line, 2 clones, 3 graphs shown"]

@@ -69,6 +69,17 @@ def test_clone_lists_are_compared_with_counts() -> None:
     assert found.explained == ()
 
 
+def test_names_of_a_list_that_are_no_labels_are_told() -> None:
+    def told(*names: str) -> tuple[str, ...]:
+        return clones_are([BAD], names).problems[1:-2]
+
+    assert told("lib::opp.y") == ("no candidate is called 'lib::opp.y': did you mean 'lib::op.y'?",)
+    no_label = " is no label: a list has whole labels; it may mean "
+    assert told("*") == (f"'*'{no_label}lib::op.x, lib::op.y",)
+    assert told("y", "lib::op") == (f"'y'{no_label}lib::op.y", f"'lib::op'{no_label}lib::op.x, lib::op.y")
+    assert told("lib::op.y", "lib::op.y") == told("lib::op.x") == ()  # they are some, in place or too often
+
+
 def test_limits() -> None:
     assert within([BAD], 1, 3_000_000).passed
     assert within([BAD]).passed

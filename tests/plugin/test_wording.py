@@ -61,7 +61,7 @@ _WORDING = {
     "cheaper": ("another copy was kept instead, because that one is smaller", ""),
     "missed": (
         "nothing forbids it: the pass under test missed it",
-        "our pass does not copy: --reinplace-pass=exact, pytest_reinplace.passes.inductor_options()",
+        'our pass does not copy: @pytest.mark.reinplace(pass_="exact"), in production inductor_options()',
     ),
 }
 

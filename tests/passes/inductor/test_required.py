@@ -18,6 +18,7 @@ from torch._inductor.utils import fresh_inductor_cache
 from pytest_reinplace.passes import (
     NotReinplaced,
     Outcome,
+    Reason,
     ReinplaceError,
     ReinplacePass,
     Report,
@@ -330,3 +331,45 @@ def test_what_is_computed_on_the_way_is_not_copied_where_nothing_is_in_place() -
     found = offered.offered(gm.graph, stage.Options(target=stage.INDUCTOR))
     assert any(o.fused for o in found)
     assert copied_of(["aten::*"], Report(), found, "planted") == []
+
+
+def summed(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    product = x * 2
+    old = product.sum()
+    ops.scale(product, y)
+    return product, old
+
+
+@pytest.mark.usefixtures("empty_cache")
+def test_the_order_is_named_where_it_helps() -> None:
+    def compiled(order: Any, program: Any) -> Any:
+        return torch.compile(program, options=options(order=order, require=["*"]))(arange(4, 4), arange(4, 4))
+
+    with pytest.raises(NotReinplaced, match=r'may: inductor_options\(order="free"\)'):
+        compiled("keep", summed)
+    torch.compiler.reset()
+    compiled("free", summed)
+    torch.compiler.reset()
+    with pytest.raises(NotReinplaced) as raised:  # the twin: no order helps
+        compiled("keep", copied)
+    assert "order=" not in str(raised.value)
+
+
+@pytest.mark.usefixtures("empty_cache")
+def test_a_copy_that_is_meant_is_none_to_list_in_a_test() -> None:
+    def both(x: Tensor, y: Tensor) -> Tensor:
+        before = x.clone()
+        ops.scale(x, y)
+        return before @ x
+
+    with pytest.raises(NotReinplaced, match="if that is meant, leave it out of require") as raised:
+        run(both, ["*"])
+    assert "assert_clones" not in str(raised.value)
+    left = torch.compile(both, options=options(require=[LABEL]))(arange(4, 4), arange(4, 4))
+    assert left.shape == (4, 4)
+
+
+def test_a_hint_keeps_our_options_beside_others() -> None:
+    told = Outcome("l::o.x", "l::o", "x", "o", reinplaced=False, nbytes=8, hint=Reason.STILL_READ.hint)
+    hint = str(NotReinplaced([told]))
+    assert hint.endswith("options=inductor_options() | {'reorder_for_locality': False}")
