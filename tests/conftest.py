@@ -1,10 +1,19 @@
-"""What tests that run pytest inside this process share."""
+"""What tests share: how torch computes and compiles in them, and what runs of pytest inside need."""
 
 from __future__ import annotations
 
 import contextlib
+import os
+from collections.abc import Iterator
 
 import pytest
+
+# Before torch is imported, here and in each process that a test starts. Workers have a core each: with a
+# thread for every core they would be in each other's way.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Else each process that compiles asks the C++ compiler, and a Python that imports torch, whether vector
+# instructions work: four seconds.
+os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
 
 
 @pytest.fixture(scope="session")
@@ -24,6 +33,18 @@ def warm() -> None:
         with Capture(name, "graph"):
             torch.compile(keep)(torch.ones(4))
             torch.compile(read_row, dynamic=True)(torch.ones(4, 4, requires_grad=True), 1).backward()
+
+
+@pytest.fixture
+def unoptimized() -> Iterator[None]:
+    """Let C++ be compiled without optimization: Inductor's kernels are quicker to build, and do the same."""
+    from torch._inductor import config
+
+    from pytest_reinplace.passes.oracle.setting import quick_compiler
+
+    compiler = quick_compiler()
+    with config.patch({"cpp.cxx": (None, compiler)} if compiler else {}):
+        yield
 
 
 @pytest.fixture

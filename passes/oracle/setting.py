@@ -50,7 +50,7 @@ class Setting(NamedTuple):
 
         No graph comes from a cache: another program's, stored under the same key, would be judged.
         """
-        compiler = _quick_compiler()
+        compiler = quick_compiler()
         quick: dict[str, Any] = {"fx_graph_cache": False}
         if compiler:
             quick["cpp.cxx"] = (None, compiler)
@@ -64,7 +64,7 @@ class Setting(NamedTuple):
 
 
 @functools.cache
-def _quick_compiler() -> str:
+def quick_compiler() -> str:
     """Return a C++ compiler that does not optimize, ``""`` where there is none that we know.
 
     It is called ``g++`` and has the same path in every process: Inductor asks for the name before it uses

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch._inductor import config
 
 from pytest_reinplace.call.program import BuilderError
 from pytest_reinplace.capture.capture import Capture
@@ -20,6 +21,7 @@ from pytest_reinplace.entry.ahead_of_time import AheadOfTime
 from pytest_reinplace.entry.entry import SUFFIX, Entry, load
 from pytest_reinplace.entry.run import build, configured, run
 from pytest_reinplace.measure.sides import Effort, measured
+from pytest_reinplace.passes.oracle.setting import Setting
 
 # Keys and values in one buffer: Inductor's pass copies it for each write, and once more to put it back.
 STOCK = [*("aten::index_put.self", "aten::select_scatter.self") * 2, "aten::copy_.self"]
@@ -89,7 +91,14 @@ class Libraries:
 
 
 @pytest.fixture(scope="module")
-def libraries(folder: Path) -> Libraries:
+def quick() -> Iterator[None]:
+    """Compile without optimization, with one precompiled header for kernels and what calls them."""
+    with Setting().in_force(), config.patch({"aot_inductor.compile_wrapper_opt_level": "O3"}):
+        yield
+
+
+@pytest.fixture(scope="module")
+def libraries(folder: Path, quick: None) -> Libraries:
     """Compile once for each pass; a library takes its compiler seconds."""
     entry = written(folder)
     program = build(entry, entry.presets["cpu"])
@@ -132,6 +141,7 @@ def test_a_library_sees_what_is_put_into_buffers_and_weights(libraries: Librarie
         torch.testing.assert_close(came, libraries.eager(*libraries.args, **libraries.kwargs))
 
 
+@pytest.mark.usefixtures("quick")
 def test_an_entry_is_measured_on_its_own_buffers(folder: Path) -> None:
     entry = written(folder)
     with measured(

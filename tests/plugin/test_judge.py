@@ -330,6 +330,7 @@ def test_inductors_stage_is_read_the_same_by_its_notes_and_as_a_foreign_pass(nam
         ]
 
 
+@pytest.mark.usefixtures("unoptimized")
 @pytest.mark.parametrize("name", ["inductor", "tests.plugin.passes:nothing"])
 @pytest.mark.parametrize("backend", ["graph", "inductor"])
 def test_a_scatter_computed_with_what_makes_or_uses_it_is_no_clone(name: str, backend: str) -> None:

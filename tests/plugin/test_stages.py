@@ -52,6 +52,7 @@ PROGRAMS = [products, products_of_a_changed_input, inputs, first_kept]
 PASSES = ["inductor", "exact", "tests.plugin.passes:stock", "tests.plugin.passes:nothing"]
 
 
+@pytest.mark.usefixtures("unoptimized")
 @pytest.mark.parametrize("backend", ["graph", "inductor"])
 @pytest.mark.parametrize("name", PASSES)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)

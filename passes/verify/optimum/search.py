@@ -63,11 +63,11 @@ def minimum_clone_bytes(
         copied = frozenset(c for i, c in enumerate(choices) if bits >> i & 1)
         try:
             cost = simulation.cost(copied)
-            varied.check(copied)
+            if cost < best:  # else it decides nothing whether it is right by luck
+                varied.check(copied)
+                best = cost
         except Illegal as error:
             barred.add(bits, error.node)
-        else:
-            best = min(best, cost)
     assert best < math.inf, "copying everything is always legal"
     return int(best)
 
@@ -87,15 +87,16 @@ class _Varied:
         return found
 
     def check(self, copied: frozenset[Choice]) -> None:
-        """Run a choice on all of them.
+        """Run a choice on all of them, first on the one that refused last: it is likely to refuse again.
 
         Raises:
             Illegal: it is right by luck alone; ``node`` is one of the first graph.
         """
-        for simulation, twin in self._others:
+        for i, (simulation, twin) in enumerate(self._others):
             try:
                 simulation.cost(frozenset(dataclasses.replace(c, node=twin[c.node]) for c in copied))
             except Illegal as error:
+                self._others.insert(0, self._others.pop(i))
                 back = {theirs: ours for ours, theirs in twin.items()}
                 raise Illegal(back.get(error.node) if error.node else None) from None
 

@@ -10,9 +10,14 @@ import torch
 from pytest_reinplace.passes.oracle.setting import Setting
 
 
+@pytest.fixture(autouse=True)
+def every_kernel_unoptimized(unoptimized: None) -> None:
+    """Compile C++ as ``unoptimized`` says, in every test here."""
+
+
 @pytest.fixture
 def quick() -> Iterator[None]:
-    """Compile anew, by a compiler that does not optimize, for one thread.
+    """Compile anew, from no cache, for one thread.
 
     With more threads Inductor calls a kernel for some programs on CPUs.
     """
