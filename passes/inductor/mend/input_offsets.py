@@ -81,7 +81,7 @@ def rebase(graph: Graph) -> int:
     for node in strided:
         operand: Any = node.args[0]
         base, offset = offsets.base_of[node], argument(node, "storage_offset")
-        if _is_apart(node.meta["val"], base.meta["val"]):
+        if _is_apart(node.meta["val"], base.meta["val"], is_seen_through=offsets.from_inputs):
             continue
         is_view = operand is not base
         is_elsewhere = of_values and is_view and _behind_views(operand) is base and is_put_off(base, stored)
@@ -103,9 +103,13 @@ def _behind_views(node: Node) -> Node:
     return node
 
 
-def _is_apart(view: torch.Tensor, base: torch.Tensor) -> bool:
-    """Return whether a view is a buffer of its own to Inductor, or its kernel is called."""
-    return view.dtype != base.dtype or view.is_complex()
+def _is_apart(view: torch.Tensor, base: torch.Tensor, *, is_seen_through: bool) -> bool:
+    """Return whether a view is a buffer of its own to Inductor, or its kernel is called.
+
+    A torch that counts from inputs sees through views of another dtype (of elements of one size).
+    """
+    is_other = view.dtype != base.dtype and not (is_seen_through and view.itemsize == base.itemsize)
+    return is_other or view.is_complex() or base.is_complex()
 
 
 def put_into_copies(graph: Graph) -> int:

@@ -132,8 +132,27 @@ def test_complex_views_stay() -> None:
 
 
 @pytest.mark.usefixtures("from_inputs")
-def test_items_of_another_dtype_are_not_counted() -> None:
+def test_items_of_another_size_are_not_counted() -> None:
     assert view_of(as_ints)[2] == 0
+
+
+@pytest.mark.usefixtures("from_inputs")
+def test_items_of_another_dtype_and_one_size_are_counted() -> None:
+    """Inductor sees through such a view."""
+    _, view, count = view_of(as_ints, dtype=torch.float32)
+    assert (view.args[3], count) == (2, 1)
+
+
+def test_what_a_kernel_is_given_of_an_input_viewed_as_another_dtype() -> None:
+    def program(x: Tensor) -> Tensor:
+        ops.scale(x.unsqueeze(0).view(torch.int32).t()[10:23], torch.ones((), dtype=torch.int32))
+        return x + x
+
+    expected, actual = (torch.arange(28.0)[1:25] for _ in range(2))
+    wanted = program(expected)
+    found = torch.compile(program, fullgraph=True, options=inductor_options())(actual)
+    assert torch.equal(expected, actual)
+    assert torch.equal(wanted, found)
 
 
 def test_where_the_storage_is_counted_from_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
