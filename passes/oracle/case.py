@@ -74,14 +74,16 @@ class Case:
         compiled = torch.compile(self._function, fullgraph=True, dynamic=dynamic, **how)
         found: list[str] = []
         with _torch.sizes_of_numbers(), _torch.inductor_config(**self.program.options):
-            for i, (given, expected) in enumerate(zip(self._inputs(), self._expected, strict=True)):
-                try:
+            try:
+                for i, (given, expected) in enumerate(zip(self._inputs(), self._expected, strict=True)):
                     actual = called(compiled, given)
-                except Exception as error:  # noqa: BLE001  (whatever it raises is a finding)
-                    text = " ".join(str(error).split())[:300]
-                    return [*found, f"{RAISES} {type(error).__name__}: {text}"], 0
-                found += [text + " in the second call" * i for text in differences(expected, actual)]
-            return found, peak(compiled, self._inputs()[0]) if has_peak else 0
+                    found += [text + " in the second call" * i for text in differences(expected, actual)]
+                return found, peak(compiled, self._inputs()[0]) if has_peak else 0
+            except torch.AcceleratorError:
+                raise
+            except Exception as error:  # noqa: BLE001  (whatever it raises is a finding)
+                text = " ".join(str(error).split())[:300]
+                return [*found, f"{RAISES} {type(error).__name__}: {text}"], 0
 
 
 def _kind(text: str) -> str:

@@ -47,7 +47,7 @@ class _Offsets:
     def begin(self, node: Node) -> Any:
         """Return the offset of the element that Inductor counts as the first of a value's buffer."""
         base = self.base_of[node]
-        if base.target is operator.getitem and is_wrapper(base.args[0].target):
+        if _is_of_wrapper(base):
             return 0  # what a wrapper clones begins where it did in its storage
         counted = self.from_inputs if base.op == "placeholder" else self._in_copies
         return begin_of(base) if counted else 0
@@ -95,6 +95,11 @@ def rebase(graph: Graph) -> int:
         node.kwargs = {}
         count += 1
     return count
+
+
+def _is_of_wrapper(node: Node) -> bool:
+    made_by: Any = node.args[0] if node.target is operator.getitem else None
+    return made_by is not None and is_wrapper(made_by.target)
 
 
 def _behind_views(node: Node) -> Node:
