@@ -5,12 +5,22 @@ from __future__ import annotations
 import concurrent.futures
 import itertools
 import multiprocessing
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from typing import Generic, TypeVar
 
+import torch
+
 Found = TypeVar("Found")
+
+
+def _done(work: Callable[[Sequence[int]], list[Found]], numbers: Sequence[int]) -> list[Found]:
+    try:
+        return work(numbers)
+    except torch.AcceleratorError:  # a kernel wrote outside of its memory: nothing runs there any more
+        os._exit(1)
 
 
 class Processes(Generic[Found]):
@@ -45,7 +55,7 @@ class Processes(Generic[Found]):
 
     def _done(self, numbers: Sequence[int]) -> list[Found]:
         try:
-            return self._process().submit(self._work, numbers).result()
+            return self._process().submit(_done, self._work, numbers).result()
         except BrokenProcessPool:
             del self._own.process
         if len(numbers) == 1:
