@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -32,8 +33,30 @@ def called(function: Callable[..., Any], inputs: Sequence[Any]) -> Called:
     results = list(function(*inputs))
     wanted = [r for r in results if r.requires_grad]
     if wanted:
-        torch.stack([r.sum() for r in wanted]).sum().backward()
+        # By something else than 1: what a backward wrote over an input would be the input.
+        torch.stack([r.sum() for r in wanted]).sum().mul(3).backward()
     return Called(results, [t for t in inputs if isinstance(t, torch.Tensor)])
+
+
+def kept_inputs(function: Callable[..., Any], inputs: Sequence[Any]) -> int:
+    """Return how many storages of inputs without a gradient a compiled program keeps for its backward."""
+    given = {storage_of(t) for t in inputs if isinstance(t, torch.Tensor) and not t.requires_grad}
+    results = list(function(*inputs))  # with the last result goes what is kept
+    pending, seen, kept = [r.grad_fn for r in results if r.grad_fn is not None], set[Any](), set[int]()
+    while pending:
+        step = pending.pop()
+        if step in seen:
+            continue
+        seen.add(step)
+        with contextlib.suppress(RuntimeError):  # a step that has run keeps nothing, and some say nothing
+            kept |= {storage_of(t) for t in getattr(step, "saved_tensors", ()) if t is not None}
+            pending += [before for before, _ in step.next_functions if before is not None]
+    return len(given & kept)
+
+
+def storage_of(tensor: torch.Tensor) -> int:
+    """Return where the storage of a tensor lies."""
+    return tensor.untyped_storage().data_ptr()
 
 
 def peak(function: Callable[..., Any], inputs: Sequence[Any]) -> int:

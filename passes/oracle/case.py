@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
 from ..fuzz.program import HardProgram
 from . import _torch
-from .call import Called, called, differences, peak
+from .call import Called, called, differences, kept_inputs, peak
 from .setting import Setting
 
 RAISES = "raises"
@@ -65,15 +67,24 @@ class Case:
         found, height = self._differences(has_peak=True, options=options)
         return Judged(next((text for text in found if text not in self.tolerated), ""), height)
 
+    def kept(self, options: dict[str, Any]) -> int:
+        """Compile by Inductor with options and return how many inputs are kept for the backward."""
+        with self._compiled(options=options) as compiled:
+            return kept_inputs(compiled, self._inputs()[0])
+
     def _inputs(self) -> list[list[Any]]:
         return self.program.every_inputs(self._setting.device)
 
-    def _differences(self, *, has_peak: bool, **how: Any) -> tuple[list[str], int]:
+    @contextlib.contextmanager
+    def _compiled(self, **how: Any) -> Iterator[Callable[..., Any]]:
         torch.compiler.reset()
         dynamic = None if self._setting.dynamic and self.program.seed % 4 == 0 else self._setting.dynamic
-        compiled = torch.compile(self._function, fullgraph=True, dynamic=dynamic, **how)
-        found: list[str] = []
         with _torch.sizes_of_numbers(), _torch.inductor_config(**self.program.options):
+            yield torch.compile(self._function, fullgraph=True, dynamic=dynamic, **how)
+
+    def _differences(self, *, has_peak: bool, **how: Any) -> tuple[list[str], int]:
+        found: list[str] = []
+        with self._compiled(**how) as compiled:
             try:
                 for i, (given, expected) in enumerate(zip(self._inputs(), self._expected, strict=True)):
                     actual = called(compiled, given)

@@ -30,6 +30,7 @@ from .setting import Setting
 
 _ORDER = "readers come before writes that were after them"
 _CHECK = "the finished schedule was refused, and the program compiled anew"
+_KEPT = "Inductor keeps an input that was written for the backward, which may write into it"
 _SEVERAL = "no measure alone"
 _LOST = "the process ended"
 _NO_OPS = ("late-epilogue", "merged-outputs")  # the removal of no-ops is ours for both
@@ -57,6 +58,10 @@ def reasons(seed: int, setting: Setting) -> list[Reason]:
     if theirs.problem or ours.problem or ours.peak <= theirs.peak:
         return []
     found = []
+    if setting.training:
+        with setting.in_force():
+            if case.kept({}) > case.kept(inductor_options()):
+                found.append(Reason(seed, _KEPT))
     for name, options, left_out in _measures(setting):
         with left_out:
             judged = case.judged(options)

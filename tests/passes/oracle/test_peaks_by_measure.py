@@ -3,16 +3,41 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
+from pytest_reinplace.passes import inductor_options
 from pytest_reinplace.passes.oracle import peaks
+from pytest_reinplace.passes.oracle.call import kept_inputs
 from pytest_reinplace.passes.oracle.peaks import Reason, reasons, table
 from pytest_reinplace.passes.oracle.setting import Setting
 
 HARD = Setting(hard=True)
 
 
-def test_the_measure_is_named() -> None:
+def test_the_measure_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peaks, "DEFECTS", ("list-of-one",))  # and those of no-ops, which are always tried
     assert [reason.name for reason in reasons(110000007, HARD)] == ["late-epilogue, merged-outputs"]
+
+
+def test_an_input_that_is_kept_for_the_backward_is_told() -> None:
+    """By Inductor's own pass the backward writes into it where it may; ours keeps a copy."""
+
+    def program(x: torch.Tensor, v: torch.Tensor) -> list[torch.Tensor]:
+        x[7:12, 1:4][[0, 2]] = x[7:12, 1:4][[2, 0]]
+        return [(x * v).relu()]
+
+    kept, unchanged = [], []
+    for options in ({}, inductor_options()):
+        torch.compiler.reset()
+        compiled = torch.compile(program, fullgraph=True, options=options)
+        x, v = torch.arange(48.0).view(12, 4), torch.ones(12, 4, requires_grad=True)
+        kept.append(kept_inputs(compiled, [x, v]))
+        (result,) = compiled(x, v)
+        before = x.clone()
+        result.sum().mul(3).backward()
+        unchanged.append(torch.equal(x, before))
+    assert kept == [1, 0]
+    assert unchanged == [False, True]
 
 
 def test_a_program_that_holds_no_more_has_no_reason() -> None:
