@@ -40,7 +40,7 @@ def called(function: Callable[..., Any], inputs: Sequence[Any]) -> Called:
 
 def kept_inputs(function: Callable[..., Any], inputs: Sequence[Any]) -> int:
     """Return how many storages of inputs without a gradient a compiled program keeps for its backward."""
-    given = {storage_of(t) for t in inputs if isinstance(t, torch.Tensor) and not t.requires_grad}
+    given = {_storage_of(t) for t in inputs if isinstance(t, torch.Tensor) and not t.requires_grad}
     results = list(function(*inputs))  # with the last result goes what is kept
     pending, seen, kept = [r.grad_fn for r in results if r.grad_fn is not None], set[Any](), set[int]()
     while pending:
@@ -49,12 +49,12 @@ def kept_inputs(function: Callable[..., Any], inputs: Sequence[Any]) -> int:
             continue
         seen.add(step)
         with contextlib.suppress(RuntimeError):  # a step that has run keeps nothing, and some say nothing
-            kept |= {storage_of(t) for t in getattr(step, "saved_tensors", ()) if t is not None}
+            kept |= {_storage_of(t) for t in getattr(step, "saved_tensors", ()) if t is not None}
             pending += [before for before, _ in step.next_functions if before is not None]
     return len(given & kept)
 
 
-def storage_of(tensor: torch.Tensor) -> int:
+def _storage_of(tensor: torch.Tensor) -> int:
     """Return where the storage of a tensor lies."""
     return tensor.untyped_storage().data_ptr()
 
@@ -134,6 +134,6 @@ def _sharing(expected: Called, actual: Called) -> Iterator[str]:
 
 def _distance(one: torch.Tensor, other: torch.Tensor) -> int | None:
     """Return how far apart two tensors of one storage begin, in bytes; ``None`` where they share none."""
-    if one.untyped_storage().data_ptr() != other.untyped_storage().data_ptr():
+    if _storage_of(one) != _storage_of(other):
         return None
     return one.data_ptr() - other.data_ptr()

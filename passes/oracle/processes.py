@@ -16,7 +16,7 @@ import torch
 Found = TypeVar("Found")
 
 
-def _done(work: Callable[[Sequence[int]], list[Found]], numbers: Sequence[int]) -> list[Found]:
+def _worked(work: Callable[[Sequence[int]], list[Found]], numbers: Sequence[int]) -> list[Found]:
     try:
         return work(numbers)
     except torch.AcceleratorError:  # a kernel wrote outside of its memory: nothing runs there any more
@@ -55,7 +55,7 @@ class Processes(Generic[Found]):
 
     def _done(self, numbers: Sequence[int]) -> list[Found]:
         try:
-            return self._process().submit(_done, self._work, numbers).result()
+            return self._process().submit(_worked, self._work, numbers).result()
         except BrokenProcessPool:
             del self._own.process
         if len(numbers) == 1:

@@ -137,6 +137,16 @@ def test_items_of_another_size_are_not_counted() -> None:
 
 
 @pytest.mark.usefixtures("from_inputs")
+def test_of_complex_numbers_no_view_is_counted() -> None:
+    def as_doubles(graph: Graph, node: Node) -> Node:
+        value = graph.call_function(aten.view.dtype, (node, torch.float64))
+        value.meta["val"] = node.meta["val"].view(torch.float64)
+        return value
+
+    assert view_of(as_doubles, dtype=torch.complex64)[2] == 0
+
+
+@pytest.mark.usefixtures("from_inputs")
 def test_items_of_another_dtype_and_one_size_are_counted() -> None:
     """Inductor sees through such a view."""
     _, view, count = view_of(as_ints, dtype=torch.float32)
