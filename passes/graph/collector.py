@@ -30,7 +30,10 @@ def paused() -> Iterator[None]:
 
 
 def _make_old() -> None:
-    """Put all objects into the oldest generation, which takes no time; what is frozen stays frozen."""
+    """Put all objects into the oldest generation, which takes no time; what is frozen stays frozen.
+
+    Python 3.12 freezes some when it starts, so there this does nothing.
+    """
     if not gc.get_freeze_count():
         gc.freeze()
         gc.unfreeze()

@@ -17,7 +17,9 @@ from pytest_reinplace.entry.entry import SUFFIX, Entry, load
 from pytest_reinplace.entry.run import built, run
 from pytest_reinplace.measure import baseline
 
-_FEWER_ON_215 = ("lattice-boltzmann", "moe-capacity-training")  # where masked values are no index_put
+# Other graphs on other torches: on 2.15 masked values are no index_put, on 2.11 the forward hands its zeros to the
+# backward, which makes them itself later.
+_TRACED_OTHERWISE = ("lattice-boltzmann", "moe-capacity-training", "seq2seq-teacher-forcing")
 _LISTED_ON = "2.13."  # what Inductor leaves as clones is that of this torch; what it computes is right on all
 FOLDER = Path(pytest_reinplace.corpus.__file__).parent
 ENTRIES = {path.name.removesuffix(SUFFIX): load(path) for path in sorted(FOLDER.glob(f"*{SUFFIX}"))}
@@ -122,7 +124,7 @@ def test_an_entry_leaves_the_process_group_that_it_made(name: str) -> None:
 @pytest.mark.parametrize("pass_name", ["exact", "inductor"])
 def test_an_entry_is_as_expected_on_the_cpu(entry: Entry, pass_name: str) -> None:
     preset = entry.presets["cpu"]
-    is_listed = pass_name == "exact" and entry.name not in _FEWER_ON_215
+    is_listed = pass_name == "exact" and entry.name not in _TRACED_OTHERWISE
     if not (is_listed or torch.__version__.startswith(_LISTED_ON)):
         preset = dataclasses.replace(preset, clones={})
     verdict = run(entry, preset, pass_name, "graph", FOLDER)

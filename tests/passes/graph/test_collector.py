@@ -80,6 +80,7 @@ def test_threads_that_overlap_leave_it_as_it_was(was_on: bool, first_out: str) -
     assert gc.isenabled() is was_on
 
 
+@pytest.mark.skipif(gc.get_freeze_count() > 0, reason="this Python froze some objects when it started")
 def test_what_was_made_inside_is_old_afterwards() -> None:
     """The collector would look at all of it at once, which is as long as half a rewrite's step."""
     before = gc.isenabled()
