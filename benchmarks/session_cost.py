@@ -3,10 +3,10 @@
     python benchmarks/session_cost.py --pairs 100
     python benchmarks/session_cost.py --pairs 60 --wheel dist/pytest_reinplace-*.whl
 
-The first, where the package is installed as a wheel, compares the plugin with ``-p no:reinplace``. An editable
-install pays for its finder as well. The second, where it is not installed, unpacks the wheel into a folder that
-one session of each pair has on its path: installed against not installed, pytest's reading of the wheel's list
-of files included.
+The first, where the package is installed as a wheel, compares the plugin with ``-p no:reinplace``. An
+editable install pays for its finder as well. The second, where it is not installed, unpacks the wheel into a
+folder that one session of each pair has on its path: installed against not installed, pytest's reading of the
+wheel's list of files included.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _plain(folder: Path, *options: str) -> Session:
 
 
 def _installed(folder: Path, wheel: Path, site: Path) -> Session:
-    """Return a session that has the wheel on its path as well; fails where another one is installed already."""
+    """Return a session that has the wheel on its path as well; fails where one is installed already."""
     if importlib.util.find_spec("pytest_reinplace"):
         raise SystemExit(f"{sys.executable} has the package already; run --wheel where it is not installed")
     with zipfile.ZipFile(wheel) as packed:

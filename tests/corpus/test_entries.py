@@ -17,8 +17,8 @@ from pytest_reinplace.entry.entry import SUFFIX, Entry, load
 from pytest_reinplace.entry.run import built, run
 from pytest_reinplace.measure import baseline
 
-# Other graphs on other torches: on 2.15 masked values are no index_put, on 2.11 the forward hands its zeros to the
-# backward, which makes them itself later.
+# Other graphs on other torches: on 2.15 masked values are no index_put, on 2.11 the forward hands its zeros
+# to the backward, which makes them itself later.
 _TRACED_OTHERWISE = ("lattice-boltzmann", "moe-capacity-training", "seq2seq-teacher-forcing")
 _LISTED_ON = "2.13."  # what Inductor leaves as clones is that of this torch; what it computes is right on all
 FOLDER = Path(pytest_reinplace.corpus.__file__).parent
