@@ -11,7 +11,7 @@ import pytest
 from . import hookspec, options
 from .base.choices import PASSES
 from .fixtures import assert_clones, assert_reinplaced, reinplace
-from .session import item_capture, marker
+from .session import item_capture, marker, trace_log
 from .session.item_capture import SETTINGS, settings_of
 
 __all__ = ["assert_clones", "assert_reinplaced", "reinplace"]
@@ -76,6 +76,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Read the test's markers, and start capturing before its fixtures are set up."""
     marked = marker.read(item)
+    _silence_trace_log(item)
     if settings_of(item.config).disable and marked.has_limits:
         pytest.skip(item_capture.DISABLED)
     if item_capture.is_wanted(item):
@@ -88,6 +89,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Hand on what the test compiled, and hold the limits of its marker against it."""
     __tracebackhide__ = True
+    _silence_trace_log(item)
     try:
         result = yield
     except BaseException as error:
@@ -103,6 +105,12 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     item_capture.check_limits(item)
     item_capture.note_passed(item)
     return result
+
+
+def _silence_trace_log(item: pytest.Item) -> None:
+    """Undo what pytest does at the begin of each phase of a test, after which every compile takes longer."""
+    if not settings_of(item.config).disable:
+        trace_log.silence()
 
 
 def _fail_where_different(item: pytest.Item) -> None:
@@ -138,8 +146,6 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         verification.refuse_xfail(item, report)
     item_capture.illustrate(item, report)
     if item_capture.running(item) is not None:
-        from .session import trace_log
-
         report.sections = trace_log.removed(report.sections)
     return report
 

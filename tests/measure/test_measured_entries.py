@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -15,6 +16,7 @@ import pytest_reinplace.measure.update
 import pytest_reinplace.session.entry_test  # noqa: F401
 from pytest_reinplace.entry.entry import SUFFIX, load
 from pytest_reinplace.entry.run import run
+from pytest_reinplace.measure import sides
 
 BUILDERS = """
 import pathlib
@@ -284,8 +286,8 @@ def test_a_side_that_must_not_run_is_left_out(project: pytest.Pytester) -> None:
 def test_workers_record_as_a_serial_run_does(project: pytest.Pytester) -> None:
     (project.path / "models" / f"second{SUFFIX}").write_text(ENTRY)
     texts = []
-    for workers in ("0", "2"):
-        project.runpytest_subprocess("models", "--reinplace-update", "-n", workers, "--benchmark-disable")
+    for run_pytest, more in ((project.runpytest_inprocess, ()), (project.runpytest_subprocess, ("-n2",))):
+        run_pytest("models", "--reinplace-update", "--benchmark-disable", *more)
         texts.append(baselines(project).read_text())
         baselines(project).unlink()
     assert texts[0] == texts[1]
@@ -301,21 +303,17 @@ def test_a_wrong_file_of_baselines_fails_by_its_line(project: pytest.Pytester) -
     result.stdout.fnmatch_lines([f"{path}:*: expected schema: 1, got 9; it is of a newer*"])
 
 
-def test_a_side_whose_compiler_fails_is_told(project: pytest.Pytester) -> None:
-    project.makeconftest(
-        """
-        from pytest_reinplace.measure import sides
+def test_a_side_whose_compiler_fails_is_told(
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiles = sides._Bench.compile
 
-        compile = sides._Bench.compile
+    def failing(self: Any, name: str, **options: bool) -> None:
+        if name == "inductor":
+            raise TypeError("list indices must be integers")
+        compiles(self, name, **options)
 
-        def failing(self, name, **options):
-            if name == "inductor":
-                raise TypeError("list indices must be integers")
-            compile(self, name, **options)
-
-        sides._Bench.compile = failing
-        """
-    )
-    result = project.runpytest_subprocess("models", "--reinplace-measure", "--benchmark-disable")
+    monkeypatch.setattr(sides._Bench, "compile", failing)
+    result = project.runpytest_inprocess("models", "--reinplace-measure", "--benchmark-disable")
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["*not run with inductor: TypeError: list indices must be integers"])

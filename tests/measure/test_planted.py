@@ -9,6 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 
+# pytester forgets what is imported inside, by halves.
+import pytest_reinplace.measure.summary
+import pytest_reinplace.measure.update
+import pytest_reinplace.session.entry_test  # noqa: F401
 from pytest_reinplace.entry.entry import SUFFIX
 
 HAS_GPU = torch.cuda.is_available()
@@ -64,25 +68,29 @@ clones: {exact: []}
 
 
 class Project:
-    """A folder with one entry, measured in processes of their own."""
+    """A folder with one entry, measured on a GPU in processes of their own.
+
+    On the CPU no limit is one of time: this process counts clones as well.
+    """
 
     def __init__(self, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, device: str) -> None:
         rows, backend = (8192, "inductor") if device == "cuda" else (256, "graph")
         self._pytester, self._monkeypatch = pytester, monkeypatch
+        self._run = pytester.runpytest_subprocess if device == "cuda" else pytester.runpytest_inprocess
         self._options = [f"--reinplace-device={device}", f"--reinplace-backend={backend}"]
         self._options += ["--reinplace-pass=planted_builders:planted", "-p", "no:cacheprovider"]
         pytester.makepyfile(planted_builders=BUILDERS.format(rows=rows))
         folder = pytester.mkdir("models")
         (folder / f"fill{SUFFIX}").write_text(ENTRY)
-        for name in ("PYTEST_XDIST_WORKER", "PYTEST_ADDOPTS"):  # pytest-benchmark times nothing in a worker
-            monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)  # pytest-benchmark times nothing in a worker
+        monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest -p no:anyio")
         self.run("--reinplace-update").assert_outcomes(passed=1)
 
     def run(self, *options: str, planted: str = "", size: int = 0) -> pytest.RunResult:
         self._monkeypatch.setenv("PLANTED", planted)
         self._monkeypatch.setenv("PLANTED_SIZE", str(size))
         timing = () if "--benchmark-disable" in options else ("--benchmark-max-time=1",)
-        return self._pytester.runpytest_subprocess("models", *self._options, *timing, *options)
+        return self._run("models", *self._options, *timing, *options)
 
     def refused(self, limit: str, planted: str, size: int = 0, *options: str) -> str:
         """Return the line by which a planted program is refused; the limit holds without."""

@@ -71,21 +71,21 @@ def test_many_that_tell_are_cut_too() -> None:
     assert len([x for x in abridged(lines, {x.node for x in lines}, most=10) if x.node]) == 10
 
 
-def test_a_graph_of_100_000_nodes_is_drawn_in_seconds() -> None:
+def test_a_graph_of_30_000_nodes_is_drawn_in_seconds() -> None:
     graph = torch.fx.Graph()
     first = value = graph.placeholder("x")
     first.meta["val"] = torch.empty(4, device="meta")
-    for _ in range(100_000):
+    for _ in range(30_000):
         value = graph.call_function(torch.ops.aten.neg.default, (value,))
         value.meta["val"] = first.meta["val"]
     graph.output(value)
     begun = time.process_time()
     picture = Picture.of(copied(graph), graph, Report())
-    assert time.process_time() - begun < 20
+    assert time.process_time() - begun < 6  # 2 to 3; what grows with the square takes minutes
     for lines in (picture.before, picture.after):
         assert len(lines) == MOST_LINES + 1
-        assert lines[-1].text == f"… {100_002 - MOST_LINES} lines left out"
-    assert picture.memory.nodes == 100_002
+        assert lines[-1].text == f"… {30_002 - MOST_LINES} lines left out"
+    assert picture.memory.nodes == 30_002
 
 
 def test_a_wrapper_says_what_it_was_told() -> None:

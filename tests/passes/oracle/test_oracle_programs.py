@@ -13,24 +13,40 @@ from torch._inductor.decomposition import select_decomp_table
 from torch.fx import GraphModule
 
 from pytest_reinplace.passes import reinplace
-from pytest_reinplace.passes.verify import EquivalenceError, assert_equivalent
+from pytest_reinplace.passes.verify import EquivalenceError, assert_equivalent, copied
 
 from ..traced_program import RandomProgram, random_program
 
 
-def compiled(program: RandomProgram, one_pass: Any, *, dynamic: bool) -> Any:
-    def compiler(gm: GraphModule, _: Sequence[Any]) -> Any:
-        one_pass(gm)
-        gm.recompile()
-        return gm
+class Sides:
+    """A program that AOTAutograd traces once: its graphs as they are, and copies that a pass has rewritten.
 
-    return aot_function(
-        program,
-        fw_compiler=compiler,
-        decompositions=select_decomp_table(),
-        keep_inference_input_mutations=True,
-        dynamic=dynamic,
-    )
+    Wrappers around the graphs are common to both, so that only the pass can make a difference.
+    """
+
+    def __init__(self, program: RandomProgram, one_pass: Any, *, dynamic: bool) -> None:
+        self._one_pass, self._is_rewritten = one_pass, False
+        self._call = aot_function(
+            program,
+            fw_compiler=self._compile,
+            decompositions=select_decomp_table(),
+            keep_inference_input_mutations=True,
+            dynamic=dynamic,
+        )
+
+    def _compile(self, gm: GraphModule, _: Sequence[Any]) -> Any:
+        rewritten = copied(gm)
+        self._one_pass(rewritten)
+        rewritten.recompile()
+        return lambda *args: (rewritten if self._is_rewritten else gm)(*args)
+
+    def expected(self, *args: Any) -> Any:
+        self._is_rewritten = False
+        return self._call(*args)
+
+    def actual(self, *args: Any) -> Any:
+        self._is_rewritten = True
+        return self._call(*args)
 
 
 def verdict(
@@ -38,9 +54,9 @@ def verdict(
 ) -> str:
     """Return how the compiled program differs from what AOTAutograd alone makes of it; empty: not at all."""
     with inductor_config.patch(enable_auto_functionalized_v2=v2), torch.no_grad():
-        expected = compiled(program, lambda gm: None, dynamic=dynamic)
+        sides = Sides(program, one_pass, dynamic=dynamic)
         try:
-            assert_equivalent(expected, compiled(program, one_pass, dynamic=dynamic), program.inputs())
+            assert_equivalent(sides.expected, sides.actual, program.inputs())
         except EquivalenceError as error:
             return str(error)
     return ""
