@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from .application import Application
 from .blame import OF, Blame, blamed
-from .checked import checked
+from .checking import checked
 from .ledger import Crash, Ledger, PassRun
-from .record import record, recorded
+from .recording import record, recorded
 from .watch import Watch, watching
 
 __all__ = [

@@ -14,7 +14,7 @@ from .errors import CommandError
 from .explain import check
 
 if TYPE_CHECKING:
-    from ..capture.ledgers import Followed
+    from ..call.ledgers import Followed
     from ..passes.ledger import Blame, Ledger
 
 
@@ -68,7 +68,7 @@ def _followed(
     *,
     dynamic: bool | None,
 ) -> list[Followed]:
-    from ..capture.ledgers import follow
+    from ..call.ledgers import follow
     from ..capture.pass_under_test import PassError
     from ..entry.run import importable
 
@@ -91,7 +91,7 @@ def _followed(
 
 
 def _judged(one: Followed, of: str) -> tuple[Followed, Ledger, Blame | None]:
-    from ..passes.errors import ReinplaceError
+    from ..passes import ReinplaceError
     from ..passes.ledger import blamed
 
     ledger = one.checked(each=True) if of == "contract" else one.ledger

@@ -67,24 +67,19 @@ def _run(given: argparse.Namespace) -> int:
         from . import corpus
 
         corpus.run(given.arguments)
+    return _run_on_function(given)
+
+
+def _run_on_function(given: argparse.Namespace) -> int:
+    """Run a command that compiles a function."""
+    called = given.function, given.shape, given.inputs, given.pass_name
     if given.command == "blame":
         from . import blame
 
-        return blame.run(
-            given.function,
-            given.shape,
-            given.inputs,
-            given.pass_name,
-            given.of,
-            given.device,
-            given.form,
-            dynamic=given.dynamic,
-        )
+        return blame.run(*called, given.of, given.device, given.form, dynamic=given.dynamic)
     from . import explain
 
-    return explain.run(
-        given.function, given.shape, given.inputs, given.pass_name, given.backend, given.device
-    )
+    return explain.run(*called, given.backend, given.device)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -12,7 +12,7 @@ from ..errors import ReinplaceError
 from ..graph.sizes import fake_mode_of
 from ..verify.foreign import name_of, on_graph_module
 from . import _torch
-from .checked import checked
+from .checking import checked
 from .ledger import Ledger
 from .recorder import Recorder
 

@@ -55,7 +55,7 @@ def test_a_wrong_rule_of_inductor_is_named(program: Callable[..., Any], check: A
     assert blame is not None and blame.application is not None
     wrong = blame.application
     assert (wrong.stage, wrong.pass_name, wrong.rule) == WRONG[program]
-    assert wrong.source is not None and wrong.source.startswith("tests/passes/ledger/test_record.py:")
+    assert wrong.source is not None and wrong.source.startswith("tests/passes/ledger/test_recording.py:")
     assert [a.number for a in ledger.applications if a.is_wrong] == [wrong.number]
     with pytest.raises(AssertionError, match=f"1 applications break the contract:\n{wrong.number} "):
         ledger.assert_right()

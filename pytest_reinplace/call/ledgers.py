@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base import _torch
-from .capture import Capture
-from .graph_backend import compile_graph
+from ..capture.capture import Capture
+from ..capture.graph_backend import compile_graph
+from . import call
 
 if TYPE_CHECKING:
     from torch.fx import GraphModule
@@ -68,10 +69,9 @@ def follow(
     Raises:
         pass_under_test.PassError: there is no such pass.
     """
-    from ..call import call
     from ..passes.ledger import watching
 
-    _torch.private("torch._inductor.compile_fx")  # loaded, a capture sees it from the beginning
+    _torch.load_inductor()  # a capture sees a loaded one from its beginning, before the ledgers do
     noted = _Noted()
     with Capture(pass_name, "graph", folder, interpret=noted.compile), watching() as noted.watch:
         error = None
