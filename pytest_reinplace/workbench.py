@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .base import _torch
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .capture.capture import Capture
     from .capture.pass_under_test import PassUnderTest
     from .passes import Report
+    from .passes.ledger import Ledger
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -135,6 +136,32 @@ class Reinplace:
             )
         )
         return report
+
+    def record(
+        self,
+        gm: GraphModule,
+        pipeline: Any,
+        *,
+        inputs: Sequence[Any] | None = None,
+        check: str = "off",
+    ) -> Ledger:
+        """Run a pipeline of passes over a graph, and return what each pass and each rule in it did.
+
+        Args:
+            gm: a functional graph, such as ``trace`` returns; it is rewritten.
+            pipeline: a callable over the graph or its module; a manager that has its passes in a list
+                ``passes``; ``"joint"`` or ``"post_grad"``, Inductor's own stage; or a list of all these.
+            inputs: real tensors, one value for each placeholder; needed to check.
+            check: ``"off"``; ``"passes"`` checks the whole way, and halves it where its ends differ;
+                ``"rules"`` holds each application of a rule against the graph just before it.
+
+        Raises:
+            pytest_reinplace.passes.ReinplaceError: the pipeline is none, or ``inputs`` are missing.
+            Exception: whatever a pass raises.
+        """
+        from .passes.ledger import record
+
+        return record(gm, pipeline, inputs=inputs, check=check)  # type: ignore[arg-type]
 
     def compile(self, fn: Callable[..., Any], **options: Any) -> Callable[..., Any]:
         """Return ``torch.compile(fn, **options)``, sharing nothing with earlier compilations of ``fn``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from typing import Any
 
@@ -35,7 +36,8 @@ _MOVES = frozenset(
 def arithmetic(gm: GraphModule) -> Counter[str]:
     """Return what a graph and its subgraphs compute: operators by name, without what only moves elements.
 
-    An in-place operator counts as its functional form, and a wrapper as its operator.
+    An in-place operator counts as its functional form, and a wrapper as its operator. What torch computes of
+    integers alone does not count: it is exact.
     """
     return Counter(name for g in all_graphs(gm) for node in g.graph.nodes if (name := _computed(node)))
 
@@ -51,10 +53,20 @@ def _computed(node: Node) -> str:
         return ""  # numbers of Python, and getitem
     if space in ("aten", "prims", "inductor_prims"):
         bare = bare.removesuffix("_") if not bare.endswith("__") else bare
-        if bare in _MOVES or _is_view(node.target):
+        if bare in _MOVES or _is_view(node.target) or _is_exact(node):
             return ""
         return f"{space}::{bare}"
     return name
+
+
+def _is_exact(node: Node) -> bool:
+    """Return whether a node makes integers of integers, as far as its fake values say."""
+    values = [list(tensors(n.meta.get("val"))) for n in (node, *node.all_input_nodes)]
+    return bool(values[0]) and all(map(len, values)) and not any(map(_is_rounded, itertools.chain(*values)))
+
+
+def _is_rounded(value: torch.Tensor) -> bool:
+    return value.is_floating_point() or value.is_complex()
 
 
 def _is_view(target: Any) -> bool:
@@ -71,7 +83,7 @@ def scale(gm: GraphModule) -> float:
         for graph in all_graphs(gm)
         for node in graph.graph.nodes
         for value in tensors(node.meta.get("val"))
-        if value.is_floating_point() or value.is_complex()
+        if _is_rounded(value)
     }
     real = {dtype.to_real() if dtype.is_complex else dtype for dtype in found}
     return max((_SCALE.get(dtype, _COARSEST) for dtype in real), default=0.0)

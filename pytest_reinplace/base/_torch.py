@@ -78,6 +78,11 @@ def inductor_is_loaded() -> bool:
     return "torch._inductor.compile_fx" in sys.modules
 
 
+def load_inductor() -> None:
+    """Import Inductor's compiler."""
+    private("torch._inductor.compile_fx")
+
+
 @contextlib.contextmanager
 def before_first_compile(callback: Callable[[], None]) -> Iterator[None]:
     """Call ``callback`` when ``torch.compile`` is called, and when it compiles; imports no Inductor.

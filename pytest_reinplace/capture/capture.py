@@ -52,6 +52,7 @@ class Capture:
             side by side; each then has to be compiled under Inductor options of its own.
         bounded: whether the bytes are counted that each graph has to move at least.
         asker: who reads the hints.
+        interpret: what the backend ``"graph"`` compiles with; takes what ``compile_fx_inner`` takes.
 
     Raises:
         pass_under_test.PassError: there is no such pass.
@@ -71,6 +72,7 @@ class Capture:
         forgets: bool = True,
         bounded: bool = False,
         asker: Asker = "test",
+        interpret: Callable[..., Any] = compile_graph,
     ) -> None:
         if backend not in BACKENDS:
             raise ValueError(f"expected backend to be one of {', '.join(BACKENDS)}, got {backend!r}")
@@ -85,6 +87,7 @@ class Capture:
         self._forgets = forgets
         self._bounded = bounded
         self._asker: Asker = asker
+        self._interpret = interpret
         self._stack = contextlib.ExitStack()
         self._active = self._triton = False
         self._frames = threading.local()
@@ -203,7 +206,8 @@ class Capture:
             if handed is not None:
                 framed, patches = handed, {**(config_patches or {}), **_UNCACHED}
             else:
-                inner = compile_graph if inner_compile is stock and self.backend == "graph" else inner_compile
+                is_ours = inner_compile is stock and self.backend == "graph"
+                inner = self._interpret if is_ours else inner_compile
                 patches = install.options(self.pass_under_test, config_patches or {})
                 framed = self._framed(inner, patches)
             self._frames.compiling = True

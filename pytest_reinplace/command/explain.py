@@ -27,7 +27,7 @@ def run(
     """
     fn = inputs.find(function, "function")
     arguments = inputs.made_by(maker) if maker is not None else inputs.described(shapes, device)
-    _check(function, fn, arguments)
+    check(function, fn, arguments)
     graphs = compiled(function, fn, arguments, pass_name, backend)
     if not graphs:
         raise CommandError(
@@ -41,7 +41,8 @@ def run(
     return 0
 
 
-def _check(name: str, fn: Callable[..., Any], given: Arguments) -> None:
+def check(name: str, fn: Callable[..., Any], given: Arguments) -> None:
+    """Raise :class:`CommandError` where a function does not take its arguments."""
     from ..call.arguments import mismatch
 
     if told := mismatch(fn, given.args, given.kwargs):

@@ -67,11 +67,19 @@ def _run(given: argparse.Namespace) -> int:
         from . import corpus
 
         corpus.run(given.arguments)
+    return _run_on_function(given)
+
+
+def _run_on_function(given: argparse.Namespace) -> int:
+    """Run a command that compiles a function."""
+    called = given.function, given.shape, given.inputs, given.pass_name
+    if given.command == "blame":
+        from . import blame
+
+        return blame.run(*called, given.of, given.device, given.form, dynamic=given.dynamic)
     from . import explain
 
-    return explain.run(
-        given.function, given.shape, given.inputs, given.pass_name, given.backend, given.device
-    )
+    return explain.run(*called, given.backend, given.device)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -102,6 +110,7 @@ def _parser() -> argparse.ArgumentParser:
     merge.add_argument("shards", type=Path, nargs="+", metavar="A.json")
     merge.add_argument("--force", action="store_true", help="replace OUT.json where it exists")
     _add_explain(commands.add_parser("explain", help="compile a function, and say what is in place"))
+    _add_blame(commands.add_parser("blame", help="say which pass and rule made a function wrong, or a copy"))
     _add_comment(commands.add_parser("comment", help="keep one comment on a pull request up to date"))
     # Whatever follows is pytest's, options too: no argument begins with this prefix.
     corpus = commands.add_parser(
@@ -161,7 +170,35 @@ def _add_comment(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_blame(parser: argparse.ArgumentParser) -> None:
+    _add_function(parser)
+    parser.add_argument(
+        "--of",
+        default="contract",
+        help="contract (default), copies, nodes, seconds, crash or matches:RULE",
+    )
+    parser.add_argument("--dynamic", action="store_true", help="compile with symbols for sizes")
+    forms = parser.add_mutually_exclusive_group()
+    forms.add_argument(
+        "-v",
+        "--verbose",
+        dest="form",
+        action="store_const",
+        const="verbose",
+        default="text",
+        help="print every application",
+    )
+    forms.add_argument(
+        "--json", dest="form", action="store_const", const="json", help="print JSON, for other programs"
+    )
+
+
 def _add_explain(parser: argparse.ArgumentParser) -> None:
+    _add_function(parser)
+    parser.add_argument("--backend", default="inductor", choices=BACKENDS, help="graph generates no code")
+
+
+def _add_function(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("function", metavar="module:function")
     inputs = parser.add_mutually_exclusive_group()
     inputs.add_argument(
@@ -180,7 +217,6 @@ def _add_explain(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="inductor (default), exact or package.module:attribute",
     )
-    parser.add_argument("--backend", default="inductor", choices=BACKENDS, help="graph generates no code")
     parser.add_argument("--device", default="cpu", help="the device of the tensors of --shape (default: cpu)")
 
 

@@ -22,6 +22,7 @@ PASSES = (
     "inductor",
     "__init__",
     *("verify", "verify.optimum", "verify.__init__"),
+    "ledger",
     *("fuzz", "fuzz.program", "strategies"),
     "oracle",
 )

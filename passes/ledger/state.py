@@ -1,0 +1,157 @@
+"""A graph as it was at some point: its nodes in their order, with what they were given."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from torch.fx import Graph, GraphModule, Node
+from torch.fx.node import map_arg
+
+from .. import _torch
+from ..errors import ReinplaceError
+from ..graph.copy import copied
+from .copies import KEPT, Copy, copies_of
+
+
+class Entry(NamedTuple):
+    """A node as it was: FX puts new objects in the place of arguments that change, so the old ones stay."""
+
+    node: Node
+    op: str
+    target: Any
+    args: Any
+    kwargs: Any
+    kept: Any
+    meta: dict[str, Any]
+    copies: tuple[Copy, ...]
+
+    @classmethod
+    def of(cls, node: Node) -> Entry:
+        """Return a node as it is."""
+        kept, copies = node.meta.get(KEPT), tuple(copies_of(node))
+        return cls(node, node.op, node.target, node.args, node.kwargs, kept, dict(node.meta), copies)
+
+    def is_now(self) -> bool:
+        """Return whether the node is still so. What it computes is asked, not what is noted of it."""
+        node = self.node
+        return (
+            node.args is self.args
+            and node.kwargs is self.kwargs
+            and node.target is self.target
+            and node.meta.get(KEPT) == self.kept
+        )
+
+
+State = Mapping[Node, Entry]
+
+
+def now(graph: Graph, last: State) -> State:
+    """Return a graph as it is; ``last`` itself where it is still so. It takes a look at each node."""
+    state: dict[Node, Entry] = {}
+    for node in graph.nodes:
+        entry = last.get(node)
+        state[node] = entry if entry is not None and entry.is_now() else Entry.of(node)
+    is_same = len(state) == len(last) and all(map(_is_same, state.items(), last.items()))
+    return last if is_same else state
+
+
+def _is_same(one: tuple[Node, Entry], other: tuple[Node, Entry]) -> bool:
+    return one[0] is other[0] and one[1] is other[1]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Step:
+    """What one application changed.
+
+    Args:
+        gone: the nodes that it erased, or changed, as they were.
+        come: those that it made, or changed, as they are.
+        behind: of each new one the node that stands before it, ``None`` at the beginning.
+    """
+
+    gone: tuple[Entry, ...]
+    come: tuple[Entry, ...]
+    behind: Mapping[Node, Node | None]
+
+    @classmethod
+    def between(cls, before: State, after: State) -> Step:
+        """Return what is different between two states, but for the order."""
+        gone = tuple(entry for node, entry in before.items() if after.get(node) is not entry)
+        come = tuple(entry for node, entry in after.items() if before.get(node) is not entry)
+        return cls(gone, come, {})
+
+    @property
+    def first(self) -> Node | None:
+        """The first node that it erased; where it erased none the first that it made, or changed."""
+        gone, come = ([entry.node for entry in entries] for entries in (self.gone, self.come))
+        changed = set(gone) & set(come)
+        return next(iter([n for n in (*gone, *come) if n not in changed] or gone), None)
+
+
+def after(state: State, steps: Iterable[Step]) -> State:
+    """Return the state that steps leave, which each say where their new nodes stand."""
+    entries = dict(state)
+    following: dict[Node | None, list[Node]] = {}
+    for step in steps:
+        for entry in step.gone:
+            entries.pop(entry.node, None)
+        for entry in step.come:
+            entries[entry.node] = entry
+        for node, before in step.behind.items():
+            following.setdefault(before, []).insert(0, node)
+    ordered: dict[Node, Entry] = {}
+    for place in (None, *state):
+        _place(place, following, entries, ordered)
+    return ordered
+
+
+def _place(
+    node: Node | None,
+    following: Mapping[Node | None, list[Node]],
+    entries: Mapping[Node, Entry],
+    ordered: dict[Node, Entry],
+) -> None:
+    """Put a node, if it is there, and those that were put behind it, in their order."""
+    pending = [node]
+    while pending:
+        place = pending.pop()
+        if place in entries and place is not None:
+            ordered[place] = entries[place]
+        pending.extend(reversed(following.get(place, ())))
+
+
+class Attributes:
+    """The tensors and subgraphs that a graph takes from its module, as they were when it first did."""
+
+    def __init__(self, gm: GraphModule) -> None:
+        self._gm = gm
+        self._found: dict[str, Any] = {}
+
+    def note(self, state: State) -> None:
+        """Note what a state takes that no other one took; a subgraph as a copy."""
+        for entry in state.values():
+            if entry.op in ("get_attr", "call_module") and entry.target not in self._found:
+                value: Any = self._gm
+                for part in str(entry.target).split("."):
+                    value = getattr(value, part)
+                self._found[entry.target] = copied(value) if isinstance(value, GraphModule) else value
+
+    def module_of(self, state: State) -> GraphModule:
+        """Return a graph module for a state, with nodes of its own.
+
+        Raises:
+            ReinplaceError: it is between two rules that did more than was seen, and no graph.
+        """
+        graph, made = Graph(), dict[Node, Node]()
+        for node, entry in state.items():
+            try:
+                args, kwargs = map_arg((entry.args, entry.kwargs), made.__getitem__)
+            except KeyError as missing:
+                raise ReinplaceError(f"{node.name} is given {missing}, which is not in front of it") from None
+            new = graph.create_node(entry.op, entry.target, args, kwargs, name=node.name)
+            new.meta.update(entry.meta)
+            made[node] = new
+        module: GraphModule = _torch.lazy_graph_module(self._found, graph)
+        return module

@@ -1,0 +1,72 @@
+"""Everything that Inductor's passes do inside a block, a ledger for each graph."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+
+from torch.fx import GraphModule, Node
+
+from ._torch import following
+from .ledger import Ledger
+from .recorder import Recorder
+
+
+class Watch:
+    """The ledgers of the graphs that went through Inductor's stages inside ``watching``.
+
+    A graph has one ledger for the joint and the post-grad stage, where both see the same one. In training the
+    joint graph, the forward and the backward have one each; so has a subgraph.
+    """
+
+    def __init__(self) -> None:
+        self._recorders: dict[GraphModule, Recorder] = {}
+
+    @property
+    def ledgers(self) -> tuple[Ledger, ...]:
+        """The ledgers so far, in the order in which their graphs came."""
+        return tuple(recorder.ledger for recorder in self._recorders.values())
+
+    def of(self, gm: GraphModule) -> Ledger | None:
+        """Return the ledger of a graph, ``None`` where no pass was seen on it."""
+        recorder = self._recorders.get(gm)
+        return None if recorder is None else recorder.ledger
+
+    def begin(self, gm: GraphModule) -> None:
+        """Take a graph as it is now, unless it is known."""
+        self._recorder(gm)
+
+    def settle(self, gm: GraphModule) -> None:
+        """Look at a graph once more, for what came after the last pass."""
+        self._recorder(gm).look()
+
+    @contextlib.contextmanager
+    def passed(self, gm: GraphModule, stage: str, name: str) -> Iterator[None]:
+        """Follow a pass over a graph."""
+        recorder = self._recorder(gm)
+        recorder.look()
+        recorder.stage = stage or recorder.stage
+        with recorder.passed(name):
+            yield
+
+    @contextlib.contextmanager
+    def rule(self, gm: GraphModule, name: str, matched: Iterable[Node], node: Node) -> Iterator[None]:
+        """Follow one application of a rule."""
+        with self._recorder(gm).rule(name, matched, node):
+            yield
+
+    def _recorder(self, gm: GraphModule) -> Recorder:
+        if gm not in self._recorders:
+            self._recorders[gm] = Recorder(gm)
+        return self._recorders[gm]
+
+
+@contextlib.contextmanager
+def watching() -> Iterator[Watch]:
+    """Keep a ledger of each graph that goes through Inductor's joint and post-grad stages inside the block.
+
+    Nothing is checked here; ``recorded`` and ``pytest-reinplace blame`` do that.
+    """
+    watch = Watch()
+    with following(watch):
+        yield watch

@@ -1,0 +1,244 @@
+"""A pipeline followed pass by pass and rule by rule: what is noted adds up to what became of the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.fx import Graph, GraphModule
+
+from pytest_reinplace.passes import ReinplaceError
+from pytest_reinplace.passes.ledger import Ledger, blamed, record, recorded
+from pytest_reinplace.passes.strategies import random_graph
+from pytest_reinplace.passes.verify import copied
+
+from ..trace import arange, functional, ops
+
+aten = torch.ops.aten
+STAGES = ["joint", "post_grad"]
+
+
+def lines(gm: GraphModule) -> list[tuple[str, ...]]:
+    return [(n.op, str(n.target), str(n.args), str(n.kwargs)) for n in gm.graph.nodes]
+
+
+def cat_of_split(x: torch.Tensor) -> torch.Tensor:
+    return torch.cat(torch.split(x, [2, 3], 1), 1)
+
+
+def sum_of_constant(x: torch.Tensor) -> torch.Tensor:
+    return torch.cumsum(torch.full([3], 2.7, dtype=torch.int64), 0) + x.sum().to(torch.int64)
+
+
+def plus_zeros(x: torch.Tensor) -> torch.Tensor:
+    return x + torch.zeros(2, 5)
+
+
+# Rules of Inductor that compute something else, and what each is called.
+WRONG: dict[Callable[[torch.Tensor], Any], tuple[str, str, str]] = {
+    cat_of_split: ("post_grad", "pass_pattern_2", "splitwithsizes_cat_replace"),
+    sum_of_constant: ("post_grad", "pass_pattern_1", "pointless_cumsum_replacement"),
+    plus_zeros: ("joint", "constant_fold_uniform_value", ""),
+}
+WRONG_ON_213 = torch.__version__.startswith("2.13.")
+
+
+@pytest.mark.skipif(not WRONG_ON_213, reason="which rules are wrong is written down for torch 2.13")
+@pytest.mark.parametrize("check", ["rules", "passes"])
+@pytest.mark.parametrize("program", WRONG, ids=lambda program: program.__name__)
+def test_a_wrong_rule_of_inductor_is_named(program: Callable[..., Any], check: Any) -> None:
+    gm, inputs = functional(program, arange(2, 5))
+    ledger = record(gm, STAGES, inputs=inputs, check=check)
+    blame = blamed(ledger)
+    assert blame is not None and blame.application is not None
+    wrong = blame.application
+    assert (wrong.stage, wrong.pass_name, wrong.rule) == WRONG[program]
+    assert wrong.source is not None and wrong.source.startswith("tests/passes/ledger/test_recording.py:")
+    assert [a.number for a in ledger.applications if a.is_wrong] == [wrong.number]
+    with pytest.raises(AssertionError, match=f"1 applications break the contract:\n{wrong.number} "):
+        ledger.assert_right()
+
+
+def test_what_is_right_is_blamed_on_nobody() -> None:
+    def program(cache: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        ops.update(cache, x * 1.0)
+        return (cache + 0.0).relu()
+
+    gm, inputs = functional(program, arange(4, 5), arange(5))
+    ledger = record(gm, STAGES, inputs=inputs, check="rules")
+    assert blamed(ledger) is None
+    ledger.assert_right()
+    assert {a.finding.status for a in ledger.applications if a.finding} == {"same"}
+    assert len(ledger.by_pass()["decompose_auto_functionalized"]) == 1
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_applications_of_random_graphs_add_up(seed: int) -> None:
+    gm = random_graph(seed).gm
+    start = copied(gm)
+    ledger = record(gm, "post_grad")
+    count = len(ledger.applications)
+    assert lines(ledger.graph_before(0)) == lines(start)
+    assert lines(ledger.graph_after(count - 1) if count else start) == lines(gm)
+    added = sum(len(a.copies_added) - len(a.copies_removed) for a in ledger.applications)
+    before, after = ledger.copies
+    assert after - before == added
+    assert sum(a.nodes for a in ledger.applications) == len(gm.graph.nodes) - len(start.graph.nodes)
+
+
+# -- pipelines of others ---------------------------------------------------------------------------
+
+
+class Manager:
+    """Runs passes as the managers of serving engines do."""
+
+    def __init__(self, *passes: Callable[[Graph], None]) -> None:
+        self.passes = list(passes)
+
+    def __call__(self, graph: Graph) -> None:
+        for one in self.passes:
+            one(graph)
+
+
+def drop_dead(graph: Graph) -> None:
+    graph.eliminate_dead_code()
+
+
+def double_negation(graph: Graph) -> None:
+    for node in graph.find_nodes(op="call_function", target=aten.neg.default):
+        (operand,) = node.all_input_nodes
+        if operand.target is aten.neg.default:
+            node.replace_all_uses_with(operand.args[0])
+            graph.erase_node(node)
+
+
+def sine_is_cosine(graph: Graph) -> None:
+    for node in graph.find_nodes(op="call_function", target=aten.sin.default):
+        node.target = aten.cos.default
+
+
+def copy_results(graph: Graph) -> None:
+    output = graph.output_node()
+    with graph.inserting_before(output):
+        new = [graph.call_function(aten.clone.default, (node,)) for node in output.args[0]]
+    for node, old in zip(new, output.args[0], strict=True):
+        node.meta.update(old.meta)
+    output.args = (tuple(new),)
+
+
+def nothing(graph: Graph) -> None:
+    pass
+
+
+def fails(graph: Graph) -> None:
+    raise ValueError("no such pattern")
+
+
+def negated_twice(x: torch.Tensor) -> torch.Tensor:
+    return x.neg().neg().sin() + 1
+
+
+@pytest.fixture
+def graph() -> tuple[GraphModule, list[Any]]:
+    return functional(negated_twice, arange(2, 5))
+
+
+@pytest.mark.parametrize("of", ["contract", "copies"])
+@pytest.mark.parametrize("is_manager", [True, False], ids=["manager", "list"])
+def test_the_planted_fault_in_the_third_of_five_passes_is_found(
+    graph: tuple[GraphModule, list[Any]], of: str, is_manager: bool
+) -> None:
+    gm, inputs = graph
+    fault = sine_is_cosine if of == "contract" else copy_results
+    passes = [drop_dead, double_negation, fault, nothing, drop_dead]
+    pipeline: Any = Manager(*passes) if is_manager else passes
+    ledger = record(gm, pipeline, inputs=inputs, check="rules")
+    blame = blamed(ledger, of)
+    assert blame is not None and blame.application is not None
+    assert blame.application.pass_name.rpartition(":")[2] == fault.__name__
+    assert blame.application.node == ("sin" if of == "contract" else "clone_default")
+    assert ledger.copies_added == (() if of == "contract" else ("aten::clone.self",))
+    assert blamed(ledger, "contract" if of == "copies" else "copies") is None
+    if is_manager:
+        assert pipeline.passes == passes  # as they were
+
+
+def test_bytes_nodes_and_matches_are_those_of_each_application(
+    graph: tuple[GraphModule, list[Any]],
+) -> None:
+    gm, _ = graph
+    ledger = record(gm, [double_negation, copy_results])
+    first, last = ledger.applications
+    assert (first.nodes, first.copy_bytes) == (-1, 0)
+    assert (last.nodes, last.copy_bytes) == (1, 40)
+    assert [name.rpartition(":")[2] for name in ledger.matches] == ["double_negation", "copy_results"]
+    most = blamed(ledger, "nodes")
+    assert most is not None and most.application == last
+    by_name = blamed(ledger, f"matches:{first.pass_name}")
+    assert by_name is not None and by_name.application == first
+    assert blamed(ledger, "matches:rms_norm_quant") is None
+
+
+def test_a_crash_keeps_what_came_before(graph: tuple[GraphModule, list[Any]]) -> None:
+    gm, _ = graph
+    ledger, error = recorded(gm, [double_negation, fails, copy_results])
+    assert isinstance(error, ValueError)
+    blame = blamed(ledger, "crash")
+    assert blame is not None
+    assert str(blame).endswith(":fails: ValueError: no such pattern")
+    assert len(ledger.applications) == 1
+    with pytest.raises(ValueError, match="no such pattern"):
+        record(gm, fails)
+
+
+def test_a_change_of_order_alone_is_an_application(graph: tuple[GraphModule, list[Any]]) -> None:
+    def reorder(graph: Graph) -> None:
+        one = graph.find_nodes(op="call_function", target=aten.neg.default)[0]
+        constant.append(one)
+
+    gm, _ = functional(lambda x: (x.neg(), x.exp()), arange(4))
+    constant = gm.graph.find_nodes(op="call_function", target=aten.exp.default)[0]
+    ledger = record(gm, reorder)
+    (application,) = ledger.applications
+    assert (application.node, application.nodes) == ("", 0)
+    assert "another order" in str(application)
+    assert lines(ledger.graph_after(0)) == lines(gm) != lines(ledger.graph_before(0))
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "given", "message"),
+    [
+        ("post-grad", {}, "expected a pipeline, 'joint' or 'post_grad', got 'post-grad'"),
+        (3, {}, "expected a callable, a stage or a list of them as a pipeline, got 3"),
+        (nothing, {"check": "rules"}, "expected inputs for check='rules'"),
+        (nothing, {"check": "all"}, 'expected check="off", "passes" or "rules", got \'all\''),
+    ],
+)
+def test_what_cannot_be_recorded_is_refused(
+    graph: tuple[GraphModule, list[Any]], pipeline: Any, given: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ReinplaceError, match="^" + message.replace("(", "\\(")):
+        record(graph[0], pipeline, **given)
+
+
+def test_a_ledger_that_was_not_checked_says_nothing_of_the_contract(
+    graph: tuple[GraphModule, list[Any]],
+) -> None:
+    ledger = record(graph[0], copy_results)
+    for ask in (ledger.assert_right, lambda: blamed(ledger)):
+        with pytest.raises(ReinplaceError, match="expected a ledger that was checked"):
+            ask()
+    with pytest.raises(ReinplaceError, match="expected contract, copies, nodes"):
+        blamed(ledger, "speed")
+    with pytest.raises(ReinplaceError, match="expected one of 1 applications"):
+        ledger.graph_after(1)
+
+
+def test_it_is_plain_data_for_json(graph: tuple[GraphModule, list[Any]]) -> None:
+    ledger: Ledger = record(graph[0], copy_results, inputs=graph[1], check="passes")
+    (plain,) = ledger.to_dict()["applications"]
+    assert plain["copies_added"] == ("aten::clone.self",)
+    assert plain["finding"]["status"] == "same"
+    assert plain["pass"].endswith(":copy_results")
