@@ -124,19 +124,25 @@ def three_inputs() -> tuple[torch.Tensor, ...]:
 
 
 def test_each_copy_back_follows_from_its_own_cause() -> None:
-    k, v, *backs = ran(two_caches, three_inputs(), "inductor").clones
+    found = ran(two_caches, three_inputs(), "inductor").clones
+    k, v = (o for o in found if o.op == "takentest::two_")
+    backs = [o for o in found if o.label == "aten::copy_.self"]
     assert [o.label for o in (k, v)] == ["takentest::two_.k", "takentest::two_.v"]
     assert [back.follows for back in backs] == [k.named, v.named]
     assert {back.reason for back in backs} == {Reason.FOLLOWS}
 
 
+@pytest.mark.skipif(
+    torch.__version__.startswith("2.15."), reason="the program's own clone stays there, and is read first"
+)
 def test_the_bytes_that_a_hint_compares_are_those_that_are_listed() -> None:
     found = ran(two_caches, three_inputs(), "inductor").clones
-    for clone in found[:2]:
-        assert [(b.op, b.source is not None) for b in clone.blockers] == [("aten::sub", True)]
+    for clone in (o for o in found if o.op == "takentest::two_"):
+        (reader,) = clone.blockers
+        assert reader.op == "aten::sub" and reader.source is not None
         mine = sum(o.nbytes for o in found if o is clone or o.follows == clone.named)
         assert mine == 64
-        copied = f"our pass copies 32 B, for aten::sub, instead of {mine} B here and for what follows"
+        copied = f"our pass copies 32 B, for {reader.op}, instead of {mine} B here and for what follows"
         assert clone.hint == f"{copied}: {OUR_PASS}; that copy is still a clone"
     ours = ran(two_caches, three_inputs(), "exact").clones
     assert [o.nbytes for o in ours] == [32, 32]
