@@ -9,6 +9,7 @@ if __name__ != "pytest_reinplace.passes":
     )
 
 from .errors import DeclarationError, GraphError, ReinplaceError, RewriteError, SeamError
+from .inductor.caller import caller_of
 from .inductor.protect import NotePass, ProtectPass
 from .inductor.schedule.check import ScheduleCheck
 from .inductor.schedule.veto import FusionVeto
@@ -16,16 +17,17 @@ from .inductor.stage import ReinplacePass, inductor_options, observe
 from .inductor.target import INDUCTOR
 from .ops.declarations import Declaration, Registration, declarations, declare
 from .reason import Reason
-from .reinplacing.facts.options import Options
+from .reinplacing.facts.options import Caller, Options
 from .reinplacing.facts.target import NODE_BY_NODE, Target
 from .reinplacing.run import analyze, analyze_graph, reinplace
-from .report import Blocker, Outcome, Report
+from .report import Blocker, Other, Outcome, Report
 from .required import NotReinplaced, UnknownName
 
 __all__ = [
     "INDUCTOR",
     "NODE_BY_NODE",
     "Blocker",
+    "Caller",
     "Declaration",
     "DeclarationError",
     "FusionVeto",
@@ -33,6 +35,7 @@ __all__ = [
     "NotReinplaced",
     "NotePass",
     "Options",
+    "Other",
     "Outcome",
     "ProtectPass",
     "Reason",
@@ -47,6 +50,7 @@ __all__ = [
     "UnknownName",
     "analyze",
     "analyze_graph",
+    "caller_of",
     "declarations",
     "declare",
     "inductor_options",

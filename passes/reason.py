@@ -31,6 +31,8 @@ class Reason(enum.Enum):
     LOWERING = "lowering"
     CHEAPER = "cheaper"
     MISSED = "missed"
+    FOLLOWS = "follows"
+    SAVED = "saved"
 
     @property
     def sentence(self) -> str:
@@ -70,6 +72,8 @@ _SENTENCES = {
     Reason.LOWERING: "Inductor would lose or convert the write when it lowers it",
     Reason.CHEAPER: "another copy was kept instead, because that one is smaller",
     Reason.MISSED: "nothing forbids it: the pass under test missed it",
+    Reason.FOLLOWS: "follows from the clone of another candidate",
+    Reason.SAVED: "saved for the backward, where it would share storage with an input or another output",
 }
 
 
@@ -90,4 +94,5 @@ _HINTS = {
     Reason.UNKNOWN_OP: "let the operator return memory of its own, and no view of an argument",
     Reason.LOWERING: "view dtypes outside of what is compiled",
     Reason.MISSED: f"our pass does not copy: {OUR_PASS}",
+    Reason.SAVED: "for inference, call it under torch.no_grad()",
 }

@@ -32,6 +32,24 @@ class Blocker:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Other:
+    """Another candidate of the same graph, as an outcome names it.
+
+    Args:
+        node: the name of its node.
+        label: its label.
+        source: its line, ``"file:line"``, or ``None`` when the graph has none.
+    """
+
+    node: str
+    label: str
+    source: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.label} at {self.source}" if self.source else self.label
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of one candidate: one operand of one node.
 
@@ -45,7 +63,7 @@ class Outcome:
         reason: why it was cloned; ``None`` when reinplaced.
         blockers: the nodes that hold it back, nearest first.
         source: the user's line, ``"file:line"``.
-        hint: what the author can do about it, or which clone it follows from; empty when reinplaced.
+        hint: what the author can do about it; empty when reinplaced.
         added: whether it is no candidate of the program but a copy that our pass adds, to write a
             larger one in place or to keep an output apart.
         fused: whether it stays functional because Inductor computes it in one kernel with what makes or
@@ -54,6 +72,9 @@ class Outcome:
         moved: the readers of the old value that the pass runs before this write, so that it may be in place.
         graph: the subgraph that the node is in, by its path from the module (``"true_graph_0.body"``); empty
             for the graph itself. Nodes of different graphs may have the same name.
+        follows: the clone that this one is there for alone: without that, this would be in place, too.
+        spares: of a copy that our pass adds, the candidate that may be in place because of it.
+        copies: a candidate that is in place, whose operand this clone copies whole.
     """
 
     label: str
@@ -71,6 +92,9 @@ class Outcome:
     allocates: bool = False
     moved: tuple[Blocker, ...] = ()
     graph: str = ""
+    follows: Other | None = None
+    spares: Other | None = None
+    copies: Other | None = None
 
     def __str__(self) -> str:
         where = f" in {self.graph}" if self.graph else ""
@@ -80,7 +104,7 @@ class Outcome:
         if self.reinplaced or self.reason is None:
             after = f", once {', '.join(map(str, self.moved))} ran before it" if self.moved else ""
             return f"{self.label}: in place{where}{after}"
-        text = f"{self.label}: cloned, {self.nbytes} B{where}: {self.reason.sentence}"
+        text = f"{self.label}: cloned, {self.nbytes} B{where}: {self.why}"
         if self.blockers:
             text += "; held back by " + ", ".join(map(str, self.blockers))
         return text
@@ -106,12 +130,13 @@ class Outcome:
         """
         where = f" in {self.graph}" if self.graph else ""
         where += f" at {self.source}" if self.source else ""
-        reason = self.reason.sentence if self.reason is not None else unknown
-        first = f"{self.label}{where}: {bytes_text(self.nbytes)}, {reason}"
+        first = f"{self.label}{where}: {bytes_text(self.nbytes)}, {self.why or unknown}"
         more = []
         if self.blockers:
             held, left = map(str, self.blockers[:_MOST_BLOCKERS]), len(self.blockers) - _MOST_BLOCKERS
             more.append(f"held back by {', '.join(held)}" + (f" and {left} more" if left > 0 else ""))
+        if self.copies:
+            more.append(copies_all_of(str(self.copies)))
         if self.hint:
             more.append(f"hint: {self.hint}")
         return [first, "  " + "; ".join(more)] if more else [first]
@@ -127,9 +152,16 @@ class Outcome:
         return dataclasses.replace(self, hint=worded(self.hint, asker, pass_name))
 
     @property
-    def consequence(self) -> str:
-        """The hint of a copy that is there only because this clone is."""
-        return f"follows from the clone of {self.label}" + (f" at {self.source}" if self.source else "")
+    def why(self) -> str:
+        """Why it was cloned, a sentence without the final period; empty where that is not known."""
+        if self.follows is not None:
+            return consequence_of(str(self.follows))
+        return "" if self.reason is None else self.reason.sentence
+
+    @property
+    def named(self) -> Other:
+        """How other outcomes of the graph name this one."""
+        return Other(self.node, self.label, self.source)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the outcome as JSON-ready data."""
@@ -149,8 +181,27 @@ class Outcome:
                 "reason": Reason(reason) if reason is not None else None,
                 "blockers": tuple(Blocker(**b) for b in data["blockers"]),
                 "moved": tuple(Blocker(**b) for b in data.get("moved", ())),
+                **{name: _other(data.get(name)) for name in OTHERS},
             }
         )
+
+
+OTHERS = ("follows", "spares", "copies")
+"""The fields of an outcome that name another one."""
+
+
+def _other(data: dict[str, Any] | None) -> Other | None:
+    return None if data is None else Other(**data)
+
+
+def copies_all_of(name: str) -> str:
+    """Return what else is said of a clone of what a candidate, ``"<label> at <line>"``, has in place."""
+    return f"it copies the whole tensor that {name} writes in place"
+
+
+def consequence_of(cause: str) -> str:
+    """Return why a clone that follows from another one was made, ``"<label> at <line>"``."""
+    return f"follows from the clone of {cause}"
 
 
 def bytes_text(count: int) -> str:
@@ -193,13 +244,17 @@ class Report:
     def listed(self) -> Report:
         """Return the report in which each hint that tells how to list a clone lists all that are meant.
 
-        Those that follow from one which is meant are listed with it.
+        Those that follow from one which is meant are listed with it. Where there are others, a comment says
+        that the list is without them.
         """
         meant = [o for o in self.outcomes if LIST in o.hint]
         if not meant:
             return self
-        causes = {o.consequence for o in meant}
-        line = listing([*(o.label for o in meant), *(o.label for o in self.outcomes if o.hint in causes)])
+        causes = {o.named for o in meant}
+        listed = [*meant, *(o for o in self.outcomes if o.follows in causes)]
+        line = listing(o.label for o in listed)
+        if others := len(self.clones) - len(listed):
+            line += f"  # without the {'other clone' if others == 1 else f'{others} other clones'}"
         hints = {id(o): o.hint.partition(LIST)[0] + line for o in meant}
         found = (dataclasses.replace(o, hint=hints.get(id(o), o.hint)) for o in self.outcomes)
         return dataclasses.replace(self, outcomes=tuple(found))

@@ -9,6 +9,7 @@ import weakref
 from typing import Any
 
 import torch
+from torch.fx import Node
 
 from .._torch import dispatching, is_lowered, private
 
@@ -118,6 +119,32 @@ def regenerated_outputs(graph: Any) -> dict[int, int]:
     outputs = ((i, d.idx) for i, d in enumerate(found) if type(d).__name__ == "PlainAOTOutput")
     infos = ((i, results[n]) for i, n in outputs if n < len(results))
     return {i: int(info.base_idx) for i, info in infos if info.output_type.name in _REGENERATED}
+
+
+def outputs_by_taker(graph: Any) -> tuple[set[Node], set[Node]]:
+    """Return the outputs of a graph that its backward graph takes, and those that its caller does.
+
+    Both are empty where AOTAutograd has not made the graph, and where it is a backward graph itself.
+    """
+    (output,) = graph.find_nodes(op="output")
+    saved, results = set[Node](), set[Node]()
+    leaves = output.args[0] if isinstance(output.args[0], list | tuple) else ()
+    for leaf, origin in zip(leaves, output.meta.get("desc") or (), strict=False):
+        while type(origin).__name__.startswith("Subclass"):
+            origin = origin.base
+        if isinstance(leaf, Node) and type(origin).__name__ != "GradAOTOutput":
+            (saved if type(origin).__name__.startswith("SavedForBackwards") else results).add(leaf)
+    return saved - results, results
+
+
+def graph_break() -> tuple[str, int] | None:
+    """Return file and line of the graph break at which the graph ends that is being compiled, if it does."""
+    tx = getattr(private("torch._dynamo.symbolic_convert", "tls"), "current_tx", None)
+    reason = getattr(getattr(tx, "output", None), "compile_subgraph_reason", None)
+    frames = getattr(reason, "user_stack", None)
+    if not frames or not getattr(reason, "graph_break", False):
+        return None
+    return str(frames[-1].filename), int(frames[-1].lineno or 0)
 
 
 def told_of_results() -> tuple[Any, ...]:

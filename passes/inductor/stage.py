@@ -40,6 +40,7 @@ from ._torch import (
     told_of_begins,
     told_of_results,
 )
+from .caller import caller_of
 from .defects import defended
 from .identity import state
 from .mend import no_ops, single_lists, windows
@@ -170,8 +171,8 @@ class ReinplacePass(CustomGraphPass):
     def _reinplaced(self, graph: Graph) -> Report:
         """Write in place what may be; where a caller makes an output anew, nothing is kept for it."""
         policy: Policy = "speed" if attempts.way() == "speed" else self.policy
-        options = Options(policy, self.order, target=INDUCTOR)
         asking = return_inputs(graph, regenerated_outputs(graph))
+        options = Options(policy, self.order, INDUCTOR, caller_of(graph))
         _settle_lists(graph, options)
         report = reinplace_graph(graph, options, _note)
         forget(graph, asking)
@@ -179,7 +180,7 @@ class ReinplacePass(CustomGraphPass):
 
     def __call__(self, graph: Graph) -> None:
         """Rewrite a graph, as Inductor calls it, tell the observers, and see to what must be in place."""
-        required, options = tuple(self.require or ()), Options(self.policy, self.order, target=INDUCTOR)
+        required, options = tuple(self.require or ()), Options(self.policy, self.order, INDUCTOR)
         candidates = offered(graph, options) if required else ()
         known_names.check(required, candidates)
         kept = self.order == "keep" and copied(required, Report(tuple(candidates)), (), "")

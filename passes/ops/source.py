@@ -20,5 +20,10 @@ def where(node: Node) -> str | None:
     if not frames:
         return None
     path, line = frames[-1]
+    return place(path, line)
+
+
+def place(path: str, line: object) -> str:
+    """Return a line of a file as ``"file:line"``, relative to the working directory when it lies below it."""
     relative = os.path.relpath(path) if os.path.isabs(path) else path
     return f"{path if relative.startswith('..') else relative}:{line}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from torch.fx import Node
 
@@ -11,13 +12,16 @@ from ..ops.schema import arguments, is_operator, target_name
 from ..ops.source import where
 from ..ops.wrapper import base_views, called
 from ..reason import Reason, listing
-from ..report import Blocker, Outcome, Report
+from ..report import Blocker, Other, Outcome, Report
 from .facts import price
 from .facts.candidate import Candidate, Snapshot
 from .facts.decision import Decision
 from .facts.place import Storage, Write
 from .facts.refusal import Refusal
-from .hint import Hints
+from .hint import Hints, kept_for
+
+# What is saved for the backward, as an argument of the output: its own name is torch's, and changes with it.
+_SAVED = "saved"
 
 
 def describe(decision: Decision, inside: Mapping[Node, tuple[Outcome, ...]] | None = None) -> Report:
@@ -43,19 +47,20 @@ def describe(decision: Decision, inside: Mapping[Node, tuple[Outcome, ...]] | No
             found.append((model.order[node], left))
     for write, candidate in _epilogues(decision):
         size, refusal = price.of_region(model, write.place.region), decision.refused[candidate.index]
-        hint = _as_told(candidate, refusal).consequence if not candidate.allocates else refusal.reason.hint
-        found.append((write.time, _outcome("aten::copy_", "self", write.node, size, refusal, hint=hint)))
-    last = len(model.order)
-    for node, nbytes in decision.returned.items():
-        refusal, line = Refusal(Reason.ESCAPES, (node,)), listing([f"output.{node.name}"])
-        hint = f"{Reason.ESCAPES.hint}; if one is meant, {line}"
-        found.append((last, _outcome("output", node.name, node, nbytes, refusal, hint=hint, added=True)))
+        others = {}
+        if not candidate.allocates:  # which nobody is told of
+            refusal, others = Refusal(Reason.FOLLOWS), {"follows": candidate}
+        left = _outcome("aten::copy_", "self", write.node, size, refusal, known, others)
+        found.append((write.time, left))
+    found += [(len(model.order), _returned(hints, *pair)) for pair in decision.returned.items()]
     return Report(tuple(outcome for _, outcome in sorted(found, key=lambda pair: pair[0]))).listed()
 
 
 def _outcomes(hints: Hints, candidate: Candidate, known: _Blockers) -> Iterator[Outcome]:
     decision = hints.decision
     refusal = decision.refused.get(candidate.index)
+    if refusal and refusal.reason is Reason.ESCAPES and hints.taken.shares_for_backward(candidate):
+        refusal = Refusal(Reason.SAVED, refusal.blockers)
     if candidate.kind.is_copy and not candidate.kind.is_clone and refusal is None:
         return  # an artefact of functionalization that is gone: nothing that the user wrote
     if candidate.allocates and refusal is not None:
@@ -75,7 +80,8 @@ def _outcomes(hints: Hints, candidate: Candidate, known: _Blockers) -> Iterator[
         size = 0 if i else candidate.nbytes + candidate.fresh
         flags = {"fused": fused, "allocates": candidate.allocates}
         hint = hints.of(candidate, refusal, f"{op}.{arg}") if refusal else None
-        yield _outcome(op, arg, candidate.node, size, refusal, known, hint=hint, moved=moved, **flags)
+        others = {"copies": hints.taken.whole(candidate.operand) if refusal else None}
+        yield _outcome(op, arg, candidate.node, size, refusal, known, others, hint=hint, moved=moved, **flags)
 
 
 class _Blockers(dict[Node, Blocker]):
@@ -93,14 +99,16 @@ def _outcome(
     nbytes: int,
     refusal: Refusal | None,
     known: _Blockers | None = None,
+    others: Mapping[str, Candidate | None] | None = None,
     *,
     hint: str | None = None,
     moved: tuple[Node, ...] = (),
-    **flags: bool,
+    **flags: Any,
 ) -> Outcome:
     known = _Blockers() if known is None else known
     if hint is None:
         hint = refusal.reason.hint if refusal else ""
+    named: dict[str, Any] = {name: _named(one) for name, one in (others or {}).items() if one is not None}
     return Outcome(
         label=f"{op}.{arg}",
         op=op,
@@ -114,6 +122,7 @@ def _outcome(
         hint=hint,
         moved=tuple(known[n] for n in moved),
         graph="",
+        **named,
         **flags,
     )
 
@@ -130,25 +139,42 @@ def _copied(hints: Hints, index: int, name: str, node: Node) -> Outcome:
     candidate = model.candidates[index]
     size = price.of_value(model, node)
     refusal, op = Refusal(Reason.SAME_NODE, (candidate.node,)), candidate.labels[0][0]
-    hint = hints.of(candidate, refusal, f"{op}.{name}")
-    return _outcome(op, name, candidate.node, size, refusal, hint=hint, added=True)
+    hint, others = hints.of(candidate, refusal, f"{op}.{name}"), {"spares": candidate}
+    return _outcome(op, name, candidate.node, size, refusal, None, others, hint=hint, added=True)
 
 
 def _kept(hints: Hints, snapshot: Snapshot) -> Outcome:
-    """Return the outcome of a copy that keeps an old value for its readers."""
+    """Return the outcome of a copy that keeps an old value, or a result, for its readers."""
     candidate, reader = hints.decision.model.candidates[snapshot.candidate], snapshot.readers[0]
     op, arg = "output", snapshot.operand.name
     if reader.op != "output":
         op = target_name(reader.target)
         named = arguments(reader) if is_operator(reader.target) else reader.kwargs.items()
         arg = next((name for name, value in named if value is snapshot.operand), arg)
-    refusal = Refusal(Reason.STILL_READ, tuple(dict.fromkeys((candidate.node, snapshot.before))))
-    hint = hints.of_kept(snapshot, f"{op}.{arg}")
-    return _outcome(op, arg, candidate.node, snapshot.nbytes, refusal, hint=hint, added=True)
+    elif hints.taken.is_saved(snapshot.operand):
+        arg = _SAVED
+    reason = kept_for(snapshot, hints.decision)
+    writes = () if reason is Reason.STILL_READ else (snapshot.before,)
+    refusal = Refusal(reason, (*snapshot.readers, *writes))
+    hint, copied = hints.of_kept(snapshot, f"{op}.{arg}"), hints.decision.model.place(snapshot.operand)
+    others = {"spares": candidate, "copies": hints.taken.whole(copied)}
+    return _outcome(op, arg, candidate.node, snapshot.nbytes, refusal, None, others, hint=hint, added=True)
 
 
-def _as_told(candidate: Candidate, refusal: Refusal) -> Outcome:
-    return _outcome(*candidate.labels[0], candidate.node, candidate.nbytes, refusal)
+def _returned(hints: Hints, node: Node, nbytes: int) -> Outcome:
+    """Return the outcome of an output that is a copy so that it shares storage with nothing."""
+    model, saved = hints.decision.model, hints.taken.is_saved(node)
+    arg = _SAVED if saved else node.name
+    refusal = Refusal(Reason.SAVED if saved else Reason.ESCAPES, (node,))
+    hint = hints.taken.hint(listing([f"output.{arg}"]), saved=saved)
+    place = next(p for n, p in model.outputs if n is node)
+    others = {"spares": model.made_by.get(place.storage), "copies": hints.taken.whole(place)}
+    return _outcome("output", arg, node, nbytes, refusal, None, others, hint=hint, added=True)
+
+
+def _named(candidate: Candidate) -> Other:
+    op, arg = candidate.labels[0]
+    return Other(candidate.node.name, f"{op}.{arg}", where(candidate.node))
 
 
 def _epilogues(decision: Decision) -> Iterator[tuple[Write, Candidate]]:

@@ -13,6 +13,7 @@ from ..reason import Reason, listing
 from .facts.candidate import Candidate, Snapshot
 from .facts.decision import Decision
 from .facts.refusal import Refusal
+from .taken import Taken
 
 _FEW = 2000
 _BOTH = "the old value and the new one are both needed: if that is meant, "
@@ -31,6 +32,7 @@ class Hints:
 
     def __init__(self, decision: Decision) -> None:
         self.decision = decision
+        self.taken = Taken(decision)
         self._left = _FEW + len(decision.model.order)
 
     def of(self, candidate: Candidate, refusal: Refusal, label: str) -> str:
@@ -45,9 +47,12 @@ class Hints:
         return refusal.reason.hint if says is None else says(self, candidate, refusal, listing([label]))
 
     def of_kept(self, snapshot: Snapshot, label: str) -> str:
-        """Return the hint of a copy that keeps an old value for its readers."""
-        needed = self.is_needed(snapshot.readers, snapshot.before)
-        return _BOTH + listing([label]) if needed else Reason.STILL_READ.hint
+        """Return the hint of a copy that keeps an old value, or a result, for its readers."""
+        if all(node.op == "output" for node in snapshot.readers) and self.taken.is_saved(snapshot.operand):
+            return self.taken.hint(listing([label]), saved=True)
+        if self.is_needed(snapshot.readers, snapshot.before):
+            return _BOTH + listing([label])
+        return kept_for(snapshot, self.decision).hint
 
     def may_look_at(self, count: int) -> bool:
         """Return whether so many more nodes may be looked at, and count them."""
@@ -68,7 +73,16 @@ class Hints:
         return False
 
 
+def kept_for(snapshot: Snapshot, decision: Decision) -> Reason:
+    """Return why a copy is kept: of an old value, or of a result that is overwritten later."""
+    node = decision.model.candidates[snapshot.candidate].node
+    return Reason.STILL_READ if snapshot.before is node else Reason.CLOBBERED
+
+
 def _still_read(hints: Hints, candidate: Candidate, refusal: Refusal, line: str) -> str:
+    by_output = all(node.op == "output" for node in refusal.blockers)
+    if by_output and hints.taken.reads_for_backward(candidate):
+        return hints.taken.hint(line, saved=True)
     needed = hints.is_needed(refusal.blockers, candidate.node)
     return _BOTH + line if needed else Reason.STILL_READ.hint
 
@@ -82,6 +96,9 @@ def _overwritten(hints: Hints, candidate: Candidate, refusal: Refusal, line: str
     if not hints.may_look_at(sum(len(model.reads[s]) for s in both)):
         return Reason.OVERWRITTEN.hint
     readers = [r for s in both for r in model.reads[s] if r.time > time and r.node is not writer]
+    of_result = [r.node for r in readers if r.place.storage is candidate.result]
+    if all(node.op == "output" for node in of_result) and hints.taken.is_for_backward(candidate):
+        return hints.taken.hint(line, saved=True)
     # Who looks at an input after the call sees what is written back.
     last = (r for r in readers if r.is_exit)
     is_kept = any(all(w.time < time for w in model.writes.get(r.place.storage, ())) for r in last)
@@ -98,6 +115,8 @@ def _input_kept(hints: Hints, candidate: Candidate, refusal: Refusal, line: str)
 def _clobbered(hints: Hints, candidate: Candidate, refusal: Refusal, line: str) -> str:
     if all(node.op != "output" for node in refusal.blockers):
         return Reason.CLOBBERED.hint
+    if hints.taken.is_for_backward(candidate):
+        return hints.taken.hint(line, saved=True)
     return f"the result is returned, and the input is written again: if that is meant, {line}"
 
 
@@ -111,7 +130,11 @@ def _same_node(hints: Hints, candidate: Candidate, refusal: Refusal, line: str) 
 
 
 def _escapes(hints: Hints, candidate: Candidate, refusal: Refusal, line: str) -> str:
-    return f"{Reason.ESCAPES.hint}; if one is meant, {line}"
+    return hints.taken.hint(line, saved=False)
+
+
+def _saved(hints: Hints, candidate: Candidate, refusal: Refusal, line: str) -> str:
+    return hints.taken.hint(line, saved=True)
 
 
 def _layout(hints: Hints, candidate: Candidate, refusal: Refusal, line: str) -> str:
@@ -139,6 +162,7 @@ _OF_REASON = {
     Reason.CLOBBERED: _clobbered,
     Reason.OVERWRITTEN: _overwritten,
     Reason.ESCAPES: _escapes,
+    Reason.SAVED: _saved,
     Reason.LAYOUT: _layout,
     Reason.UNKNOWN_OP: _unknown_op,
     Reason.LOWERING: _lowering,

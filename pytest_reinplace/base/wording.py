@@ -42,7 +42,8 @@ def alike(outcomes: Iterable[Outcome]) -> list[list[Outcome]]:
     """Return clones in groups of those that one line makes for one reason, e.g. in each layer of a model."""
     groups: dict[tuple[object, ...], list[Outcome]] = {}
     for number, o in enumerate(outcomes):
-        key = o.label, o.graph, o.source or number, o.reason, o.hint
+        cause = str(o.follows) if o.follows else ""
+        key = o.label, o.graph, o.source or number, o.reason, cause, o.hint
         groups.setdefault(key, []).append(o)
     return list(groups.values())
 

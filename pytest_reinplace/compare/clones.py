@@ -29,6 +29,7 @@ class Clone:
         source: the user's line, ``"file:line"``, empty where it is not known.
         held_by: what holds it back, empty where nothing does; clones that differ in this alone are the same.
         hint: what can be done, empty where nothing is known; as ``held_by``.
+        follows: the place of the clone that it is there for alone, empty where there is none.
     """
 
     label: str
@@ -37,6 +38,7 @@ class Clone:
     source: str = ""
     held_by: str = dataclasses.field(default="", compare=False)
     hint: str = dataclasses.field(default="", compare=False)
+    follows: str = ""
 
     @classmethod
     def of(cls, outcome: Mapping[str, Any]) -> Clone:
@@ -48,6 +50,7 @@ class Clone:
             outcome.get("source") or "",
             held_by(outcome.get("blockers") or ()),
             outcome.get("hint") or "",
+            plain.named(outcome["follows"]) if outcome.get("follows") else "",
         )
 
     @property
@@ -66,6 +69,11 @@ class Clone:
         """The line in that file, 0 where it is not known."""
         found = location(self.source)
         return found[1] if found else 0
+
+    @property
+    def cause(self) -> str:
+        """The label of the clone that it follows from, empty where there is none."""
+        return self.follows.partition(" at ")[0]
 
     @property
     def place(self) -> str:
@@ -104,7 +112,7 @@ class Change:
     def text(self) -> str:
         """Where it is, its bytes and its reason; what a heading says of it, new or gone, is not repeated."""
         one = self.shown
-        place, reason = one.place, _sentence(one.reason)
+        place, reason = one.place, _sentence(one)
         if self.kind == "moved" and self.old:
             place = f"from {self.old.place} to {place}"
         elif self.kind == "reason" and self.old:
@@ -124,23 +132,32 @@ class Change:
 def told(changes: Iterable[Change], end: str = "") -> list[tuple[Change, str]]:
     """Return each change with its text, once if it occurs often, as in the layers of a model.
 
+    What follows from a clone among them is told with that.
+
     Args:
         changes: of one test.
         end: stands behind the text, in front of what helps.
     """
     counts = collections.Counter(changes)
-    return [
-        (change, change.text + _times(change.shown.nbytes, count) + end + change.help)
-        for change, count in counts.items()
-    ]
+    parts = {one: one.text + _times(one.shown.nbytes, count) for one, count in counts.items()}
+    causes = {change.shown.place: change for change in reversed(counts) if not change.shown.follows}
+    for change, count in counts.items():
+        one = change.shown
+        if one.follows in causes:
+            size = bytes_of(one.nbytes) + _times(one.nbytes, count)
+            parts[causes[one.follows]] += f"; from it follows {one.label}: {size}"
+            del parts[change]
+    return [(change, text + end + change.help) for change, text in parts.items()]
 
 
 def _times(nbytes: int, count: int) -> str:
     return "" if count == 1 else f", {count} times: {bytes_of(count * nbytes)} together"
 
 
-def _sentence(reason: str) -> str:
-    return plain.reason_type()(reason).sentence if reason else "for an unknown reason"
+def _sentence(clone: Clone) -> str:
+    if clone.follows:
+        return plain.consequence_of(clone.follows)
+    return plain.reason_type()(clone.reason).sentence if clone.reason else "for an unknown reason"
 
 
 def match(old: Iterable[Clone], new: Iterable[Clone]) -> list[Change]:
@@ -184,9 +201,9 @@ _Key = Callable[[Clone], object]
 # What the same clone has in common before and now, the surest sign first.
 _SAME: tuple[_Key, ...] = (
     lambda clone: clone,
-    lambda clone: (clone.label, clone.reason, clone.file, clone.line),
-    lambda clone: (clone.label, clone.reason, clone.file, clone.nbytes),
-    lambda clone: (clone.label, clone.reason, clone.file),
+    lambda clone: (clone.label, clone.cause, clone.reason, clone.file, clone.line),
+    lambda clone: (clone.label, clone.cause, clone.reason, clone.file, clone.nbytes),
+    lambda clone: (clone.label, clone.cause, clone.reason, clone.file),
     lambda clone: (clone.label, clone.file),
 )
 # The same, where one of them does not say its file.
@@ -216,7 +233,7 @@ def _grouped(clones: Iterable[Clone], key: _Key) -> dict[object, list[Clone]]:
 
 
 def _by_line(clone: Clone) -> tuple[object, ...]:
-    return clone.line, clone.nbytes, clone.label, clone.reason, clone.source
+    return clone.line, clone.nbytes, clone.label, clone.reason, clone.source, clone.follows
 
 
 def _lined_up(olds: Sequence[Clone], news: Sequence[Clone]) -> list[tuple[Clone, Clone]]:
@@ -247,6 +264,6 @@ def _lines(clones: Iterable[Clone]) -> dict[int, list[Clone]]:
 
 
 def _order(change: Change) -> tuple[object, ...]:
-    """Sort the largest first, what nothing forbids last: another clone may be its cause."""
+    """Sort the largest first, what follows from another one last."""
     sides = [_by_line(side) if side else () for side in (change.old, change.new)]
-    return change.shown.reason == "missed", -change.shown.nbytes, change.kind, sides
+    return bool(change.shown.follows), -change.shown.nbytes, change.kind, sides

@@ -10,6 +10,7 @@ from ..base import wording
 from ..record.figures import STOCK
 from ..record.paired import Ratio, ratio
 from ..record.stored import Stored, StoredTest
+from . import conditions
 from .clones import NEW, Change, Clone, match, told
 from .figure import change, grown, shown, wording_of
 from .limit import METRICS, NEW_CLONES, REMOVED_TESTS, Limit
@@ -76,6 +77,7 @@ class Comparison:
             candidates.
         failures: what is wrong with the comparison as a whole, a sentence each.
         lost: the texts of the limits that removed tests exceed.
+        remarks: what differs between the reports as a whole, and may be why figures differ, a sentence each.
     """
 
     old_name: str
@@ -86,6 +88,7 @@ class Comparison:
     removed: tuple[str, ...]
     failures: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     @property
     def bounds(self) -> dict[str, Bound]:
@@ -135,6 +138,7 @@ def compare(old: Stored, new: Stored, limits: Sequence[Limit] = ()) -> Compariso
         removed=removed,
         failures=(*_vacuous(rows, limits), *lost.values()),
         lost=tuple(lost),
+        remarks=tuple(conditions.remarks(old, new, [row.nodeid for row in rows])),
     )
 
 

@@ -24,6 +24,7 @@ def as_json(comparison: Comparison) -> str:
         "limits": [limit.text for limit in comparison.limits],
         "bounds": comparison.bounds,
         "failures": comparison.failures,
+        "remarks": comparison.remarks,
         "added": comparison.added,
         "removed": comparison.removed,
         "tests": {row.nodeid: _test(row) for row in comparison.rows},

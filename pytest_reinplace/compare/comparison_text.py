@@ -29,6 +29,7 @@ def text(comparison: Comparison) -> Iterator[str]:
     """Yield the lines for a terminal: the table, what became of clones, and which limits are exceeded."""
     changed, metrics = changed_rows(comparison), comparison.metrics
     yield f"{visible(comparison.old_name)} → {visible(comparison.new_name)}"
+    yield from (visible(remark, _SENTENCE) for remark in comparison.remarks)
     if changed:
         cells = [["test", *map(figure.wording_of, metrics)]]
         cells += [[visible(row.nodeid), *row_cells(row, metrics)] for row in changed]
@@ -56,6 +57,7 @@ def markdown(comparison: Comparison, most: int = MOST_CHARACTERS) -> str:
     """Return the same as Markdown, at most about ``most`` characters; what is over a limit comes first."""
     mark = "" if not comparison.limits else " ✅" if comparison.passed else " ❌"
     parts = [f"## Reinplacing: {in_code(comparison.old_name)} → {in_code(comparison.new_name)}{mark}\n"]
+    parts += [f"{unmarked(remark, _SENTENCE)}\n" for remark in comparison.remarks]
     if comparison.limits:
         parts.append(f"{unmarked(verdict_text(comparison))}\n")
     over = [(f"{in_code(n)}: " if n else "") + unmarked(s, _SENTENCE) for n, s in over_limit(comparison)]

@@ -6,13 +6,14 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from . import graph_facts
-from .graph_facts import CLONE, COPY, SCATTERS, family, maker_of, op_of, root_of
+from .graph_facts import CLONE, COPY, SCATTERS, family, maker_of, op_of, root_of, slot_of
 
 if TYPE_CHECKING:
     from torch.fx import GraphModule, Node
 
     from ..passes import Outcome
 
+Slot = tuple[str, str]  # the name of a functional call, and the operand of which it makes a new version
 # Functional operators, beside wrappers and index_put, that make a new version of their first operand.
 _MADE = SCATTERS | {CLONE}
 
@@ -26,7 +27,7 @@ class Epilogue:
         target: the name of the input.
         nbytes: bytes that it moves.
         source: the user's line.
-        via: the names of the functional calls between the input and the value.
+        via: the functional calls between the input and the value, each with the slot that it makes anew.
         outcome: what our analysis says, ``None`` when it removes the copy.
     """
 
@@ -34,7 +35,7 @@ class Epilogue:
     target: str
     nbytes: int
     source: str | None
-    via: tuple[str, ...]
+    via: tuple[Slot, ...]
     outcome: Outcome | None
 
 
@@ -61,7 +62,7 @@ class Before:
         epilogues: the write-backs.
         outputs: what it returns, each a copied node or none.
         unseen: those that share storage with nothing for its caller; ``None`` where that is not known.
-        added: smaller copies that our pass makes so that a call may write in place, by the call's name.
+        added: smaller copies that our pass makes so that a call may write in place, by what it writes.
         text: the graph as torch prints it.
     """
 
@@ -70,8 +71,12 @@ class Before:
     epilogues: tuple[Epilogue, ...]
     outputs: tuple[Any, ...]
     unseen: Unseen | None
-    added: dict[str, tuple[Outcome, ...]]
+    added: dict[Slot, tuple[Outcome, ...]]
     text: str
+
+    def slot(self, outcome: Outcome) -> Slot:
+        """Return the operand that a candidate stands for; arguments that are views of one base share it."""
+        return outcome.node, slot_of(self.nodes[outcome.node], outcome.arg)
 
     @property
     def offered(self) -> int:
@@ -92,19 +97,22 @@ class Before:
         """
         from torch.fx import Graph
 
-        from ..passes import INDUCTOR, NODE_BY_NODE, Options, analyze_graph
+        from ..passes import INDUCTOR, NODE_BY_NODE, Options, analyze_graph, caller_of
 
         read = _without(gm, unseen.regenerated) if unseen and unseen.regenerated else gm
-        report = analyze_graph(read.graph, Options(target=INDUCTOR if lowered else NODE_BY_NODE))
+        target = INDUCTOR if lowered else NODE_BY_NODE
+        report = analyze_graph(read.graph, Options(target=target, caller=caller_of(gm.graph)))
         copies: dict[Node, Node] = {}
         outputs: Any = Graph().graph_copy(gm.graph, copies)
         nodes = {node.name: copy for node, copy in copies.items()}
         written_back = {o.node: o for o in report.outcomes if o.op == COPY}
         epilogues = [_epilogue(name, node, written_back.get(name)) for name, node in nodes.items()]
-        added: dict[str, tuple[Outcome, ...]] = {}
+        slots = {o.named: (o.node, slot_of(nodes[o.node], o.arg)) for o in report.outcomes if not o.added}
+        added: dict[Slot, tuple[Outcome, ...]] = {}
         for outcome in report.outcomes:
-            if outcome.added:
-                added[outcome.node] = (*added.get(outcome.node, ()), outcome)
+            if outcome.spares in slots:
+                slot = slots[outcome.spares]
+                added[slot] = (*added.get(slot, ()), outcome)
         return cls(
             nodes=nodes,
             outcomes=tuple(o for o in report.outcomes if o.op != COPY and not o.added),
@@ -148,9 +156,9 @@ def _same_layout(a: Node, b: Node) -> bool:
     return str((*one.shape, *one.stride())) == str((*two.shape, *two.stride()))
 
 
-def _way(value: Node, target: Node) -> tuple[str, ...]:
+def _way(value: Node, target: Node) -> tuple[Slot, ...]:
     """Return the functional calls by which a value came from an input; empty when it did not."""
-    via: list[str] = []
+    via: list[Slot] = []
     while True:
         value = root_of(value)
         if value is target:
@@ -158,7 +166,7 @@ def _way(value: Node, target: Node) -> tuple[str, ...]:
         call, slot = maker_of(value) or (value, "self")
         if maker_of(value) is None and not (_makes_version(call) or graph_facts.is_drawing(call)):
             return ()
-        via.append(call.name)
+        via.append((call.name, slot))
         value = graph_facts.operand(call, slot)
         if not graph_facts.is_node(value):
             return ()
@@ -168,4 +176,4 @@ def _makes_version(call: Node) -> bool:
     return op_of(call) in _MADE or family(call) == "index_put"
 
 
-__all__ = ["Before", "Epilogue", "Unseen"]
+__all__ = ["Before", "Epilogue", "Slot", "Unseen"]

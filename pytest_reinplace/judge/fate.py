@@ -46,6 +46,10 @@ class Fates:
         """Return whether the candidate ``arg`` of the functional node ``name`` writes into its operand."""
         return (name, arg) not in self._put_back and self._in_place[name, slot_of(self._nodes[name], arg)]
 
+    def home(self, name: str, arg: str) -> Any:
+        """Return where the operand of a candidate lies now, ``None`` where that is not known."""
+        return self._home(graph_facts.operand(self._nodes[name], arg))
+
     def _direct(self, name: str, node: Node, args: list[str]) -> str | None:
         """Return an argument that a call was given as it is; note those that it writes in a copy.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Set
 from typing import TYPE_CHECKING
 
 from ..base.wording import bytes_of
-from . import shared
+from . import copied, shared
 from .after import After
 from .before import Before, Epilogue
 from .fate import Fates
@@ -47,6 +48,7 @@ def judge(before: Before, graph: Graph) -> Judgement:
             suspicious.append(outcome.label)
         if in_place or not outcome.allocates:
             found.append(_settled(outcome, in_place, before))
+    found = copied.told(found, before, fates)
     suspicious += [label for label in shared.labels(before, after) if label not in suspicious]
     found += [_left(e, before, found) for e in before.epilogues if after.has_copy(e)]
     found.sort(key=lambda outcome: order[outcome.node])
@@ -62,39 +64,32 @@ def _settled(outcome: Outcome, in_place: bool, before: Before) -> Outcome:
         return outcome  # what is fused is no copy when it stays functional, either
     if in_place:
         return dataclasses.replace(outcome, reinplaced=True, reason=None, blockers=(), hint="")
-    blockers = outcome.moved
+    blockers, added = outcome.moved, before.added.get(before.slot(outcome), ())
     if outcome.moved:
         # A pass that keeps the order still reads it; Inductor itself may have moved the reader behind it.
         reason, hint = Reason.STILL_READ, f"our pass reads it before the write: {_our_pass()}"
+    elif added:  # a copy of what is in the way is less: its readers hold this back
+        reason, hint, blockers = added[0].reason or Reason.MISSED, "", added[0].blockers
     else:
-        reason, hint = _why(before.added.get(outcome.node, ())), Reason.MISSED.hint
+        reason, hint = Reason.MISSED, Reason.MISSED.hint
     return dataclasses.replace(
         outcome, reinplaced=False, reason=reason, blockers=blockers, moved=(), hint=hint
     )
 
 
-def _why(added: tuple[Outcome, ...]) -> Reason:
-    """Return the reason of a clone that our pass does without, or makes other copies for."""
-    from ..passes import Reason
-
-    if not added:
-        return Reason.MISSED
-    reason = added[0].reason or Reason.MISSED
-    if reason is Reason.STILL_READ and len(added[0].blockers) > 1:
-        return Reason.CLOBBERED  # what is kept is the result, before a later write into the input
-    return reason
-
-
 def _compared(outcome: Outcome, found: list[Outcome], before: Before) -> Outcome:
     """Return a clone in whose stead our pass makes other copies, with both sizes in its hint."""
-    added = before.added.get(outcome.node, ())
+    added = () if outcome.follows else before.added.get(before.slot(outcome), ())
     if outcome.reinplaced or not added:
         return outcome
     ours = sum(copy.nbytes for copy in added)
-    theirs = outcome.nbytes + sum(o.nbytes for o in found if o.hint == outcome.consequence)
-    ops = ", ".join(dict.fromkeys(copy.op for copy in added))
+    followers = [o for o in found if o.follows == outcome.named]
+    theirs = outcome.nbytes + sum(o.nbytes for o in followers)
+    ops = ", ".join(dict.fromkeys("what is returned" if c.op == "output" else c.op for c in added))
     if ours < theirs:
-        hint = f"our pass copies {bytes_of(ours)}, for {ops}, instead of {bytes_of(theirs)}: {_our_pass()}"
+        whole = f"{bytes_of(theirs)} here" + (" and for what follows" if followers else "")
+        copied = f"our pass copies {bytes_of(ours)}, for {ops}, instead of {whole}"
+        hint = f"{copied}: {_our_pass()}; that copy is still a clone"
     else:
         hint = added[0].hint
     return dataclasses.replace(outcome, hint=hint)
@@ -111,10 +106,11 @@ def _left(epilogue: Epilogue, before: Before, found: list[Outcome]) -> Outcome:
     """Return the outcome of a write-back that the pass left a copy; ``found`` are those of the candidates."""
     from ..passes import Outcome, Reason
 
-    if epilogue.outcome is not None:
-        return epilogue.outcome
-    causes = (o for n in reversed(epilogue.via) for o in found if o.node == n and not o.reinplaced)
+    clones = [o for o in found if not o.reinplaced]
+    causes = (o for slot in reversed(epilogue.via) for o in clones if before.slot(o) == slot)
     cause = next(causes, None)
+    if cause is None and epilogue.outcome is not None and epilogue.outcome.follows is None:
+        return epilogue.outcome
     return Outcome(
         label="aten::copy_.self",
         op="aten::copy_",
@@ -122,13 +118,14 @@ def _left(epilogue: Epilogue, before: Before, found: list[Outcome]) -> Outcome:
         node=epilogue.node,
         reinplaced=False,
         nbytes=epilogue.nbytes,
-        reason=_why(next((before.added[n] for n in epilogue.via if n in before.added), ())),
-        source=epilogue.source or _source_of(epilogue.via, before),
-        hint=Reason.MISSED.hint if cause is None else cause.consequence,
+        reason=Reason.MISSED if cause is None else Reason.FOLLOWS,
+        source=epilogue.source or _source_of({name for name, _ in epilogue.via}, before),
+        hint=Reason.MISSED.hint if cause is None else "",
+        follows=None if cause is None else cause.named,
     )
 
 
-def _source_of(nodes: tuple[str, ...], before: Before) -> str | None:
+def _source_of(nodes: Set[str], before: Before) -> str | None:
     lines = (o.source for o in before.outcomes if o.node in nodes and o.source is not None)
     return next(lines, None)
 

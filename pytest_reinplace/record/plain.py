@@ -10,6 +10,7 @@ import importlib
 import importlib.util
 import sys
 import types
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,6 +29,36 @@ def outcome_type() -> type[Outcome]:
 def reason_type() -> type[Reason]:
     """Return ``passes.Reason``, or its twin when ``passes`` is not imported already."""
     return _module("reason").Reason  # type: ignore[no-any-return]
+
+
+def others() -> tuple[str, ...]:
+    """Return the fields of an outcome that name another candidate."""
+    return _module("report").OTHERS  # type: ignore[no-any-return]
+
+
+def told(outcome: Mapping[str, Any], sentence: str) -> str:
+    """Return why a clone was made, as its own outcome would say it.
+
+    Args:
+        outcome: as ``Outcome.to_dict`` gives it.
+        sentence: that of its reason.
+    """
+    if outcome.get("follows"):
+        sentence = consequence_of(named(outcome["follows"]))
+    report = _module("report")
+    return (
+        f"{sentence}; {report.copies_all_of(named(outcome['copies']))}" if outcome.get("copies") else sentence
+    )
+
+
+def consequence_of(cause: str) -> str:
+    """Return why a clone that follows from another one, ``"<label> at <line>"``, was made."""
+    return str(_module("report").consequence_of(cause))
+
+
+def named(other: Mapping[str, Any]) -> str:
+    """Return another candidate as an outcome names it: ``"<label> at <line>"``."""
+    return f"{other['label']} at {other['source']}" if other["source"] else str(other["label"])
 
 
 def _module(name: str) -> Any:

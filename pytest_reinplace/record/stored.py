@@ -173,6 +173,8 @@ def _outcome(name: str, where: str, data: Any) -> dict[str, Any]:
     for key in ("blockers", "moved"):
         nodes = _get(data, key, list, name, where) if key in data else []
         kept[key] = [_blocker(name, where, node) for node in nodes]
+    for key in plain.others():
+        kept[key] = None if data.get(key) is None else _other(name, where, data[key])
     return kept
 
 
@@ -186,10 +188,20 @@ def _names() -> tuple[frozenset[str], frozenset[str]]:
 def _blocker(name: str, where: str, data: Any) -> dict[str, Any]:
     if not isinstance(data, dict):
         _refuse(name, f"{where}: expected each blocker to be a mapping, got {_shown(data)}")
+    return _node(name, where, data, "op")
+
+
+def _other(name: str, where: str, data: Any) -> dict[str, Any]:
+    if not isinstance(data, dict):
+        _refuse(name, f"{where}: expected another candidate to be a mapping, got {_shown(data)}")
+    return _node(name, where, data, "label")
+
+
+def _node(name: str, where: str, data: Mapping[str, Any], key: str) -> dict[str, Any]:
     source = data.get("source")
     return {
         "node": _get(data, "node", str, name, where),
-        "op": _get(data, "op", str, name, where),
+        key: _get(data, key, str, name, where),
         "source": None if source is None else _get(data, "source", str, name, where),
     }
 

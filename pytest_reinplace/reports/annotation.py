@@ -51,7 +51,7 @@ def commands(report: Mapping[str, Any], workflow: Workflow) -> list[str]:
     for clone in clones_of(report):
         lines.setdefault(clone.source or (clone.test, clone.graph, clone.outcome), []).append(clone)
     ordered = sorted(lines.values(), key=lambda clones: -sum(clone.nbytes for clone in clones))
-    return [_warning(clones, workflow) for clones in ordered[:MOST]]
+    return [_warning(sorted(clones, key=lambda c: bool(c.follows)), workflow) for clones in ordered[:MOST]]
 
 
 def _warning(clones: list[Clone], workflow: Workflow) -> str:
@@ -85,7 +85,7 @@ def _size(found: list[tuple[Row, Change]]) -> int:
 
 
 def _new(found: list[tuple[Row, Change]], workflow: Workflow) -> str:
-    row, first = max(found, key=lambda pair: pair[0].refused)
+    row, first = max(found, key=lambda pair: (pair[0].refused, not pair[1].shown.follows))
     count = "is a new clone" if len(found) == 1 else f"and others, {plural(len(found), 'new clone')}"
     title = f"{first.shown.label} {count}, {bytes_of(_size(found))}"
     kind = "error" if row.refused else "notice"

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..base.wording import held_by
+from ..record import plain
+
+_UNKNOWN = "for an unknown reason"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -38,18 +41,28 @@ class Clone:
         return self.data["source"] or ""
 
     @property
+    def follows(self) -> str:
+        """The clone that it is there for alone, ``"<label> at <line>"``, empty where there is none."""
+        found = self.data.get("follows")
+        return plain.named(found) if found else ""
+
+    @property
     def blockers(self) -> str:
         """What holds it back, the nearest three; empty where nothing does."""
         return held_by(self.data["blockers"])
 
 
 def clones_of(report: Mapping[str, Any]) -> list[Clone]:
-    """Return all clones of a document; of two of one size the one that the document has first."""
+    """Return all clones of a document.
+
+    Of two of one size the one that the document has first comes first, and one that follows last.
+    """
+    reasons = report["reasons"]
     found = [
-        Clone(test, i, j, outcome, report["reasons"].get(outcome["reason"], "for an unknown reason"))
+        Clone(test, i, j, outcome, plain.told(outcome, reasons.get(outcome["reason"], _UNKNOWN)))
         for test, data in sorted(report["tests"].items())
         for i, graph in enumerate(data["graphs"])
         for j, outcome in enumerate(graph["outcomes"])
         if not outcome["reinplaced"]
     ]
-    return sorted(found, key=lambda clone: -clone.nbytes)
+    return sorted(found, key=lambda clone: (-clone.nbytes, bool(clone.follows)))

@@ -6,16 +6,16 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..base.wording import held_by
+from ..base.wording import bytes_of, held_by
 from .clone import Clone
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Group:
-    """The clones that one line makes for one reason.
+    """The clones that one line makes for one reason, with those that follow from them.
 
     Args:
-        clones: at least one, the largest first.
+        clones: at least one, the largest first; those that follow last.
     """
 
     clones: tuple[Clone, ...]
@@ -42,8 +42,14 @@ class Group:
 
     @property
     def sentence(self) -> str:
-        """The reason as a sentence."""
-        return self.clones[0].sentence
+        """The reason as a sentence, and what follows."""
+        first = self.clones[0]
+        followers = [] if first.follows else [clone for clone in self.clones if clone.follows]
+        if not followers:
+            return first.sentence
+        labels = ", ".join(dict.fromkeys(clone.data["label"] for clone in followers))
+        size = bytes_of(sum(clone.nbytes for clone in followers))
+        return f"{first.sentence}; from it follows {labels}, {size}"
 
     @property
     def hint(self) -> str:
@@ -73,15 +79,25 @@ class Group:
 def groups_of(clones: Iterable[Clone]) -> list[Group]:
     """Return groups of clones, those that hold most bytes together first.
 
+    A clone that follows from another one is in the group of that.
+
     Args:
         clones: the largest first, as ``clones_of`` returns them.
     """
     found: dict[tuple[object, ...], list[Clone]] = {}
-    for clone in clones:
-        found.setdefault(_key(clone), []).append(clone)
+    every = list(clones)
+    causes = {_place(clone, clone.data): clone for clone in every if not clone.follows}
+    for clone in sorted(every, key=lambda clone: bool(clone.follows)):
+        cause = causes.get(_place(clone, clone.data["follows"])) if clone.follows else None
+        found.setdefault(_key(cause or clone), []).append(clone)
     return sorted((Group(tuple(made)) for made in found.values()), key=lambda group: -group.nbytes)
 
 
 def _key(clone: Clone) -> tuple[object, ...]:
     place = clone.source or (clone.test, clone.data["label"], clone.data["node"])
-    return place, clone.data["reason"]
+    return place, clone.data["reason"], clone.follows
+
+
+def _place(clone: Clone, candidate: Mapping[str, Any]) -> tuple[object, ...]:
+    """Return which candidate of a clone's graph is meant."""
+    return clone.test, clone.graph, clone.data["graph"], candidate["node"], candidate["label"]

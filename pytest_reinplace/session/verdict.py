@@ -68,7 +68,9 @@ def unexercised(graphs: Sequence[CapturedGraph]) -> str:
             return f"graph {graph.id} could not be judged: {graph.problem}"
     if not any(graph.report.outcomes for graph in graphs):
         found = wording.plural(len(graphs), "compiled graph")
-        return f"no candidate in {found}, so the pass was not exercised: nothing in them could be in place"
+        noun = "the graph writes" if len(graphs) == 1 else "the graphs write"
+        writes = f"{noun} nothing: no mutating operator, index_put or view scatter"
+        return f"no candidate in {found}, so the pass was not exercised: {writes}"
     return ""
 
 

@@ -182,13 +182,48 @@ def test_what_holds_it_back_and_the_hint_are_told_of_new_clones_alone() -> None:
         blockers = [{"node": f"n{i}", "op": "aten::add", "source": None} for i in range(4)]
         return Clone.of({"label": "a.b", "nbytes": 8, "source": source, "blockers": blockers, "hint": hint})
 
-    follows = "follows from the clone of c.d at m.py:2"
-    (new,) = match([], [one(follows)])
+    hint = "read it before"
+    (new,) = match([], [one(hint)])
     held = "; held back by n0 (aten::add), n1 (aten::add), n2 (aten::add) and 1 more"
-    assert new.help == f"{held}; hint: {follows}"
-    (gone,) = match([one(follows)], [])
+    assert new.help == f"{held}; hint: {hint}"
+    (gone,) = match([one(hint)], [])
     assert (gone.kind, gone.help) == ("gone", "")
-    (same,) = match([one(follows)], [one("another")])  # a hint makes no other clone of it
+    (same,) = match([one(hint)], [one("another")])  # a hint makes no other clone of it
     assert same.kind == "same"
     (bare,) = match([], [Clone("a.b", 8)])
     assert bare.help == ""
+
+
+K, V = (Clone(label, 32, READ, "m.py:3", hint="read it before") for label in ("op_.k", "op_.v"))
+OF_K, OF_V = (Clone("aten::copy_.self", 32, "follows", "m.py:3", follows=one.place) for one in (K, V))
+
+
+def test_what_follows_from_a_clone_is_told_with_it() -> None:
+    lines = [text for _, text in told(match([], [K, V, OF_K, OF_V]), "; allowed is clones:0")]
+    said = "32 B, the old value is still read after this write"
+    end = "; allowed is clones:0; hint: read it before"
+    follows = "; from it follows aten::copy_.self: 32 B"
+    assert lines == [f"op_.{name} at m.py:3: {said}{follows}{end}" for name in "kv"]
+    (gone,) = told(match([K, OF_K], []))
+    assert gone[1] == f"op_.k at m.py:3: {said}{follows}"
+
+
+def test_what_follows_from_many_is_counted_with_them() -> None:
+    (line,) = (text for _, text in told(match([], [K, OF_K] * 3)))
+    first, _, follows = line.partition("; from it follows ")
+    assert first.endswith(", 3 times: 96 B together")
+    assert follows == "aten::copy_.self: 32 B, 3 times: 96 B together; hint: read it before"
+
+
+def test_what_follows_from_a_clone_that_is_no_change_is_told_alone() -> None:
+    changes = [change for change in match([K, V], [K, V, OF_K, OF_V]) if change.is_new]
+    said = "aten::copy_.self at m.py:3: 32 B, follows from the clone of op_."
+    assert [text for _, text in told(changes)] == [f"{said}{name} at m.py:3" for name in "kv"]
+
+
+def test_what_follows_is_matched_by_its_cause() -> None:
+    moved = dataclasses.replace(OF_V, source="m.py:4", follows="op_.v at m.py:4")
+    (gone,) = (one for one in match([OF_K, OF_V], [moved]) if one.kind != "same")
+    assert (gone.kind, gone.old) == ("gone", OF_K)
+    without = dataclasses.replace(OF_K, reason="missed", follows="")  # as older reports tell it
+    assert [one.kind for one in match([without], [OF_K])] == ["reason"]

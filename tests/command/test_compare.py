@@ -132,6 +132,7 @@ def test_json_has_the_same(pair: list[str], capsys: pytest.CaptureFixture[str]) 
         "schema": 1,
         "old": "old.json",
         "new": "new.json",
+        "remarks": [],
         "passed": False,
         "limits": ["new_clones:0", "clones:2"],
         "bounds": {"new_clones:0": "exceeded", "clones:2": "held"},
@@ -140,7 +141,7 @@ def test_json_has_the_same(pair: list[str], capsys: pytest.CaptureFixture[str]) 
         "removed": ["t.py::gone"],
     }
     told = {"label": "aten::index_put.self", "reason": "still-read", "source": "m.py:3"}
-    told |= {"held_by": "sum_1 (aten::sum) at m.py:4", "hint": "read it before"}
+    told |= {"held_by": "sum_1 (aten::sum) at m.py:4", "hint": "read it before", "follows": ""}
     assert tests["t.py::a"] == {
         "old": {"clones": 1, "clone_bytes": 32},
         "new": {"clones": 2, "clone_bytes": 4128},

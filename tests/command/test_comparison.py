@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
+from pytest_reinplace.base.markdown_cell import unmarked
 from pytest_reinplace.compare.comparison import Comparison, compare
+from pytest_reinplace.compare.comparison_json import as_json
+from pytest_reinplace.compare.comparison_text import markdown, text
 from pytest_reinplace.compare.figure import change
 from pytest_reinplace.compare.limit import exact, limit
 from pytest_reinplace.measure.gate import Ruling
 from pytest_reinplace.measure.result import Result
+from pytest_reinplace.record.stored import Stored, parse
 
 from ..measure.measurements import measurement
-from .reports import clone, graph, in_place, stored, test
+from .reports import clone, graph, in_place, report, stored, test
 
 HELP = "; held back by sum_1 (aten::sum) at m.py:4; hint: read it before"
 
@@ -56,6 +61,48 @@ def test_each_limit_is_said_to_be_held_or_exceeded() -> None:
     assert compared(old, {"b": test()}, "new_clones:0").bounds == {"new_clones:0": "not compared"}
     unjudged = compared({"a": test(clone())}, {"a": test()}, "clones:0")
     assert not unjudged.passed and unjudged.bounds == {"clones:0": "not judged everywhere"}
+
+
+def made_by(*outcomes: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    return {"outcome": "passed", "graphs": [graph(*outcomes, **changes)]}
+
+
+def test_another_pass_backend_or_torch_is_remarked_on() -> None:
+    old = {"a": made_by(clone()), "b": made_by(clone(), **{"pass": "exact"})}
+    new = {"a": made_by(in_place(), **{"pass": "exact"}), "b": made_by(clone(), **{"pass": "exact"})}
+    found = compared(old, new, "clones:0")
+    (remark,) = found.remarks
+    assert remark == (
+        "compiled by inductor/graph before, by exact/graph now in 1 test: figures may differ for that alone"
+    )
+    assert found.passed and json.loads(as_json(found))["remarks"] == [remark]
+    assert remark in list(text(found)) and unmarked(remark, 1000) in markdown(found)
+    (remark,) = compared({"a": old["a"]}, {"a": made_by(clone(), backend="inductor")}).remarks
+    assert remark.startswith("compiled by inductor/graph before, by inductor/inductor now: ")
+    assert compared(old, old).remarks == compared({"a": test()}, {"b": test()}).remarks == ()
+
+
+def test_another_torch_is_remarked_on_and_an_unknown_one_is_not() -> None:
+    def of(torch: str | None) -> Stored:
+        return parse(report(tests={"a": test(clone())}, versions={"torch": torch}), "x.json")
+
+    (remark,) = compare(of("2.13.0"), of("2.15.0")).remarks
+    assert remark == "torch 2.13.0 before, torch 2.15.0 now: figures may differ for that alone"
+    assert compare(of(None), of("2.15.0")).remarks == compare(of("2.13.0"), of("2.13.0")).remarks == ()
+
+
+def test_a_clone_and_what_follows_is_one_line_and_two_clones() -> None:
+    cause = clone(node="op")
+    named = {name: cause[name] for name in ("node", "label", "source")}
+    back = clone(
+        label="aten::copy_.self", reason="follows", node="copy_", blockers=[], hint="", follows=named
+    )
+    found = compared({"a": test()}, {"a": test(back, cause)}, "new_clones:0")
+    (excess,) = excesses(found)
+    assert "; from it follows aten::copy_.self: 32 B; allowed is new_clones:0" in excess
+    assert markdown(found).count("from it follows") == 1 == markdown(found).count("\n- ")
+    clones = json.loads(as_json(found))["tests"]["a"]["clones"]
+    assert [one["new"]["follows"] for one in clones] == ["", f"{named['label']} at m.py:3"]
 
 
 def test_without_limits_nothing_is_exceeded() -> None:

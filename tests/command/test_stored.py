@@ -66,6 +66,8 @@ _BAD: list[tuple[Any, str]] = [
     (report(tests={"a": test(clone(hint=None))}), "expected 'hint' to be a string"),
     (report(tests={"a": test(clone(blockers=["x"]))}), "expected each blocker to be a mapping"),
     (report(tests={"a": test(clone(blockers=[{}]))}), "expected 'node' to be a string, got none"),
+    (report(tests={"a": test(clone(follows="x"))}), "expected another candidate to be a mapping, got str"),
+    (report(tests={"a": test(clone(copies={"node": "n"}))}), "expected 'label' to be a string, got none"),
     (report(tests={"a": test(peak_bytes="4")}), "expected 'peak_bytes' to be a number of bytes"),
     (report(tests={"a": test(runtime=-1)}), "expected 'runtime' to be seconds"),
     (report(tests={"a": test(runtime=float("nan"))}), "expected 'runtime' to be seconds"),

@@ -20,7 +20,11 @@ def test_a_public_name_has_a_contract_and_is_documented(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "field", ["reason", "blockers", "hint", "source", "fused", "moved", "added", "nbytes"]
+    "field",
+    [
+        *("reason", "blockers", "hint", "source", "fused", "moved", "added", "nbytes"),
+        *("follows", "spares", "copies"),
+    ],
 )
 def test_what_an_outcome_says_is_documented(field: str) -> None:
     assert field in passes.Outcome.__slots__

@@ -45,7 +45,11 @@ def run(project: pytest.Pytester, marker: str, clones: str, *options: str) -> st
 
 
 def test_the_hints_of_a_test_lead_to_one_that_passes(compiling: pytest.Pytester) -> None:
-    (marker,) = set(re.findall(r"instead of \d+ B: (\S+?), in production", run(compiling, "", "[]")))
+    (marker,) = set(
+        re.findall(
+            r"instead of \d+ B here and for what follows: (\S+?), in production", run(compiling, "", "[]")
+        )
+    )
     assert marker == MARKED
     (clones,) = set(re.findall(r"list it: assert_clones == (\[.*\])", run(compiling, marker, "[]")))
     assert run(compiling, marker, clones) == "passed"
@@ -67,7 +71,8 @@ def test_the_command_names_its_own_option(
     compiling.makepyfile(mine=BOTH)
     ask = ["explain", "mine:both", "--inputs", "mine:inputs", "--backend", "graph"]
     assert main(ask) == 0
-    assert "instead of 128 B: --pass exact, in production inductor_options()" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "for what follows: --pass exact, in production inductor_options(); that copy" in told
     assert main([*ask, "--pass", "exact"]) == 0
     assert f"mark the test {MARKED} and list it: assert_clones == ['aten::" in capsys.readouterr().out
 

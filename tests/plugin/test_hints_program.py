@@ -88,7 +88,8 @@ def test_static_sizes(changed: Any) -> None:
         follow(sliced, changed, inputs, hint, "exact", dynamic, dynamic)
         return
     first = ran(sliced, inputs, "exact", dynamic=True)
-    assert {o.hint for o in first.clones} == {hint, *(o.consequence for o in first.clones[:1])}
+    assert {o.hint for o in first.clones} == {hint, ""}
+    assert {o.follows for o in first.clones} == {None, first.clones[0].named}
     torch._dynamo.reset()
     given = copy.deepcopy(inputs)
     for tensor in given:
@@ -179,7 +180,7 @@ def test_wait_before_the_write() -> None:
         with Capture("exact", "graph") as capture:  # eager, it races: what it gathers is not compared
             torch.compile(gather)(*copy.deepcopy(EIGHT))
         write, back = (o for o in capture.report.outcomes if not o.reinplaced)
-        assert (write.hint, back.hint) == (Reason.IN_FLIGHT.hint, write.consequence)
+        assert (write.hint, back.follows) == (Reason.IN_FLIGHT.hint, write.named)
         second = ran(waiting, EIGHT, "exact")
     assert second.clones == ()
     torch.testing.assert_close(second.result, EIGHT[0])

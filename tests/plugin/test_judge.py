@@ -157,11 +157,15 @@ def test_a_clone_is_not_missed_where_a_smaller_copy_is_needed_instead(
 ) -> None:
     gm = make_fx(program, tracing_mode="fake")(torch.ones(8), torch.ones(2))
     found = judged(gm, nothing).report.outcomes
-    assert {outcome.reason for outcome in found} == {reason}
-    assert found[0].hint.startswith(f"our pass copies {nbytes} B, for {op}, instead of {instead} B: ")
+    follows = [found[0].named] * (program is read_later)
+    assert [outcome.reason for outcome in found] == [reason, *[Reason.FOLLOWS] * len(follows)]
+    here = f"{instead} B here" + " and for what follows" * len(follows)
+    assert found[0].hint.startswith(f"our pass copies {nbytes} B, for {op}, instead of {here}: ")
+    assert found[0].hint.endswith("; that copy is still a clone")
+    assert op in [blocker.op for blocker in found[0].blockers]
     assert sum(o.nbytes for o in found) == instead
     assert reinplace(gm).clone_bytes == nbytes
-    assert [o.hint for o in found[1:]] == [found[0].consequence] * (program is read_later)
+    assert [o.follows for o in found[1:]] == follows
     assert [o.label for o in found] == [
         "aten::index_put.self",
         *["aten::copy_.self"] * (program is read_later),

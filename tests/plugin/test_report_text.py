@@ -250,6 +250,40 @@ def test_a_group_is_a_line_and_a_reason_and_those_of_most_bytes_together_come_fi
     assert any("aten::copy_.0 +3 " in line for line in lines(report({"t.py::a": graphs})))
 
 
+def follower(cause: dict[str, Any], **given: Any) -> dict[str, Any]:
+    named = {name: cause[name] for name in ("node", "label", "source")}
+    return outcome("aten::copy_.self", reason="follows", blockers=[], hint="", follows=named, **given)
+
+
+def test_what_follows_from_a_clone_is_in_its_group_and_in_no_other() -> None:
+    k, v = (outcome(f"op_.{name}", node=f"op_{name}", source=f"m.py:{i}") for i, name in enumerate("kv"))
+    clones = [follower(k, nbytes=40, source="m.py:9"), follower(v, source="m.py:9"), k, v]
+    found = groups_of(clones_of(report({"t.py::t": [graph(*clones)]})))
+    assert [(g.where, g.labels, g.nbytes) for g in found] == [
+        ("m.py:0", ["op_.k", "aten::copy_.self"], 72),
+        ("m.py:1", ["op_.v", "aten::copy_.self"], 64),
+    ]
+    assert found[0].sentence.endswith("this write; from it follows aten::copy_.self, 40 B")
+    assert found[0].hint == k["hint"]
+
+
+def test_what_follows_from_clones_of_other_graphs_is_told_by_its_cause() -> None:
+    k, v = (outcome(f"op_.{name}", node=f"op_{name}") for name in "kv")
+    found = groups_of(clones_of(report({"t.py::t": [graph(k, v), graph(follower(k), follower(v))]})))
+    assert [g.sentence for g in found if g.reason == "follows"] == [
+        f"follows from the clone of op_.{name} at model.py:7" for name in "kv"
+    ]
+
+
+def test_a_whole_copy_of_what_is_in_place_names_that() -> None:
+    named = {"node": "write", "label": "mylib::write.out", "source": "m.py:3"}
+    (found,) = groups_of(clones_of(report({"t.py::t": [graph(outcome(copies=named))]})))
+    told = "it copies the whole tensor that mylib::write.out at m.py:3 writes in place"
+    assert found.sentence.endswith(f"; {told}")
+    said = " ".join(lines(report({"t.py::t": [graph(outcome(copies=named))]})))
+    assert told in re.sub(r"\s+", " ", said)
+
+
 def test_without_a_line_the_clones_of_two_tests_are_two_groups() -> None:
     one = [graph(outcome(source=None, reason=None)), graph(outcome(source=None, reason=None))]
     found = groups_of(clones_of(report({"t.py::a": one, "t.py::b": one})))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from pytest_reinplace.base import wording
@@ -130,12 +132,15 @@ def test_a_list_to_paste_is_of_all_graphs() -> None:
 
     first = needed("lib::op.y")
     graphs = [
-        graph(first, outcome("lib::copy_.x", Reason.STILL_READ, hint=first.consequence)),
+        graph(first, dataclasses.replace(outcome("lib::copy_.x", Reason.FOLLOWS), follows=first.named)),
         graph(needed("a.b")),
     ]
     graphs.append(graph(outcome("lib::op.z", Reason.MISSED)))
     text = str(all_in_place(graphs))
-    assert text.count("list it: assert_clones == ['a.b', 'lib::copy_.x', 'lib::op.y']\n") == 2
+    line = "list it: assert_clones == ['a.b', 'lib::copy_.x', 'lib::op.y']"
+    assert text.count(f"{line}  # without the other clone\n") == 2
+    assert str(all_in_place(graphs[:2])).count(line) == str(all_in_place(graphs[:2])).count("list it") == 2
+    assert "without" not in str(all_in_place(graphs[:2]))
 
 
 def test_clones_that_are_left_out_are_counted_one_by_one() -> None:

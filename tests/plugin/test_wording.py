@@ -63,6 +63,11 @@ _WORDING = {
         "nothing forbids it: the pass under test missed it",
         'our pass does not copy: @pytest.mark.reinplace(pass_="exact"), in production inductor_options()',
     ),
+    "follows": ("follows from the clone of another candidate", ""),
+    "saved": (
+        "saved for the backward, where it would share storage with an input or another output",
+        "for inference, call it under torch.no_grad()",
+    ),
 }
 
 

@@ -13,6 +13,20 @@ Ordering = Literal["free", "keep"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Caller:
+    """Who takes what a graph returns, as far as it is known. Reasons are told by it, nothing is decided.
+
+    Args:
+        saved: the nodes, by name, that are returned for the backward graph alone.
+        graph_break: the line, ``"file:line"``, at which the program goes on outside of the graph; empty where
+            the graph ends with its function.
+    """
+
+    saved: frozenset[str] = frozenset()
+    graph_break: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Options:
     """How a graph is decided.
 
@@ -22,6 +36,7 @@ class Options:
         order: ``"free"``: readers of an old value may move in front of the write that replaces it, where
             that saves a copy; ``"keep"``: the nodes keep their order.
         target: what runs the rewritten graph.
+        caller: who takes what the graph returns.
 
     Raises:
         ReinplaceError: a value that does not exist.
@@ -30,6 +45,7 @@ class Options:
     policy: Policy = "memory"
     order: Ordering = "free"
     target: Target = NODE_BY_NODE
+    caller: Caller = Caller()
 
     def __post_init__(self) -> None:
         _check("policy", self.policy, Policy)

@@ -28,7 +28,8 @@ def shown(comparison: Comparison, tests: Mapping[str, str], most: int) -> dict[s
     lists += [
         (title, [(name, "") for name in names]) for title, names in comparison_text.test_lists(comparison)
     ]
-    told = [(row.nodeid, visible(text, _SENTENCE)) for row in rows for text in (*row.remarks, *row.advice)]
+    told = [("", visible(remark, _SENTENCE)) for remark in comparison.remarks]
+    told += [(row.nodeid, visible(text, _SENTENCE)) for row in rows for text in (*row.remarks, *row.advice)]
     lists += [("Also", told)] if told else []
     over = [(test, visible(text, _SENTENCE)) for test, text in comparison_text.over_limit(comparison)]
     return {

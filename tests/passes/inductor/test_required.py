@@ -127,6 +127,7 @@ def test_what_is_in_place_compiles_and_so_does_what_has_no_such_candidate() -> N
         ("reinplace_test::sc?le.xx*", LABEL),
         ("aten::index_putt.self", "aten::index_put.self"),
         ("aten::index_put.slf[3]", "aten::index_put.self"),
+        ("reinplace_test.scale.x", LABEL),
     ],
 )
 @pytest.mark.usefixtures("empty_cache")
@@ -168,6 +169,16 @@ def test_a_name_of_a_library_that_is_not_loaded_is_warned_of(caplog: pytest.LogC
     name = "reinplac_test::scale.x"
     run(in_place, [name])
     assert f"{name!r}: no operator of that library is loaded: did you mean {LABEL!r}?" in caplog.text
+
+
+@pytest.mark.parametrize(("name", "near"), [("scal.x", LABEL), ("scale.x", LABEL), ("scale.xy", LABEL)])
+@pytest.mark.usefixtures("empty_cache")
+def test_a_name_without_a_library_that_nearly_is_one_of_the_graph_is_warned_of(
+    name: str, near: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    run(in_place, [name])
+    told = f"require names {name!r}: no candidate of this graph is called so: did you mean {near!r}?"
+    assert told in caplog.text
 
 
 @pytest.mark.usefixtures("empty_cache")
