@@ -11,7 +11,7 @@ import pytest
 
 import pytest_reinplace
 from pytest_reinplace import hookspec, passes
-from pytest_reinplace.passes import facts, ledger, strategies, verify
+from pytest_reinplace.passes import facts, strategies, verify
 
 from .page import DOCS
 
@@ -39,7 +39,7 @@ def test_a_name_exists_and_says_what_it_is(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "face", [pytest_reinplace, passes, facts, verify, ledger, strategies], ids=lambda m: m.__name__
+    "face", [pytest_reinplace, passes, facts, verify, strategies], ids=lambda m: m.__name__
 )
 def test_every_public_name_is_in_it(face: Any) -> None:
     # By the name that users import, so that the page's heading and its anchor are that name.
