@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..base.nearest import nearest
+from ..base.nearest import nearest, nearest_attribute
 from ..base.visible import visible
 from ..entry.run import importable
 from .errors import CommandError
@@ -55,20 +55,12 @@ def find(name: str, what: str) -> Any:
             found = getattr(found, part)
         except AttributeError:
             raise CommandError(
-                f"{what} {name!r}: {owner!r} has no attribute {part!r}{_near(part, owner)}"
+                f"{what} {name!r}: {owner!r} has no attribute {part!r}{nearest_attribute(part, owner)}"
             ) from None
     if not callable(found) or isinstance(found, type):
         kind = "a class" if isinstance(found, type) else type(found).__name__
         raise CommandError(f"{what} {name!r}: expected a function or a module instance, got {kind}")
     return found
-
-
-def _near(part: str, owner: Any) -> str:
-    return (
-        nearest(part, [name for name in vars(owner) if not name.startswith("_")])
-        if hasattr(owner, "__dict__")
-        else ""
-    )
 
 
 def made_by(name: str) -> Arguments:
