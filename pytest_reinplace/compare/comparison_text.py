@@ -168,7 +168,7 @@ def verdict_text(comparison: Comparison) -> str:
         return f"within the limits {', '.join(t if b == 'held' else f'{t} ({b})' for t, b in bounds)}"
     limits = ", ".join(f"{text} {bound}" for text, bound in comparison.bounds.items())
     tests = sum(1 for row in comparison.rows if row.excesses)
-    count = plural(tests, "test") if tests else "the comparison"
+    count = plural(tests, "test") if tests else "the comparison is"
     return f"{count} over a limit ({limits})"
 
 

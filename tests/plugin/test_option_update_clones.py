@@ -132,6 +132,14 @@ def test_anything_else_is_left_and_named(compiling: pytest.Pytester, text: str, 
     assert path.read_bytes() == old
 
 
+def test_lists_of_a_file_are_told_as_they_stand_in_it(compiling: pytest.Pytester) -> None:
+    tests = [f"def test_{i}(assert_clones):\n    {KEEP}\n    assert_clones == []\n" for i in (1, 2, 3)]
+    write(compiling, "\n".join(tests))  # lines 6, 10 and 14: as texts these come the other way
+    result = compiling.runpytest_inprocess(UPDATE)
+    in_order = ", ".join(f"test_it.py::test_{i}" for i in (1, 2, 3))
+    result.stdout.fnmatch_lines([f"test_it.py: 3 lists updated, of {in_order}"])
+
+
 PARAMETRIZED = (
     "@pytest.mark.parametrize('fn', [%s])\ndef test_it(assert_clones, fn):\n"
     "    torch.compile(fn)(*inputs(fn))\n    assert_clones == []\n"
