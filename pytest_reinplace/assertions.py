@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from .base.wording import explained, plural
 from .call import arguments, call, failure
 from .session import eager, verdict
 from .session.item_capture import origin
@@ -58,8 +60,10 @@ class AssertReinplaced:
         if args and callable(args[0]):
             return self._called(*args, **kwargs)
         if kwargs or not all(isinstance(arg, str) for arg in args):
+            got = f"{args!r} and {kwargs!r}" if kwargs else repr(args)
             raise TypeError(
-                f"expected a callable and its arguments, or labels as strings, got {args!r} and {kwargs!r}"
+                f"expected a callable and its arguments, or labels as strings, got {got}: to check a call "
+                "of step(x), write assert_reinplaced(step, x), which calls it"
             )
         graphs, where = self._capture.since(0), origin(self._capture)
         _raise_unless(
@@ -88,6 +92,8 @@ def _unordered(sign: str, other: object) -> TypeError:
 
 def _instead(other: object) -> str:
     """Return the end of a sentence: what to write instead of something that is no list."""
+    if _is_count(other) and other == 0:
+        return ": write assert_clones == []"
     if _is_count(other):
         return f": write len(assert_clones) == {other!r}"
     if isinstance(other, Mapping):
@@ -174,6 +180,15 @@ class Clones:
         _raise_unless(verdict.all_known(self._graphs(), [label], self._where))
         return any(outcome.bears(label) for outcome in self._cloned())
 
+    def membership(self, op: str, name: object) -> list[str] | None:
+        """Return why ``name in`` or ``name not in`` does not hold, with the clones that it is about."""
+        borne = [outcome for outcome in self._cloned() if outcome.bears(str(name))]
+        if op not in ("in", "not in"):
+            return None
+        count = plural(len(borne), "clone") if borne else "no clone"
+        head = f"{count} {'bear' if borne[1:] else 'bears'} the name {name!r} ({self._where})"
+        return [head, *explained(borne or self._cloned())]
+
     def __repr__(self) -> str:
         return repr(self._found())
 
@@ -206,7 +221,8 @@ class Clones:
             and self._accepts(labels, self._found())
         ):
             return Verdict()
-        return found
+        # Where lists are rewritten, the section on expected clones says why this one is not.
+        return found if self._accepts is None else dataclasses.replace(found, advice="")
 
 
 class AssertClones(Clones):
@@ -223,6 +239,11 @@ class AssertClones(Clones):
         self._called: list[Clones] = []
 
     @property
+    def is_called_only(self) -> bool:
+        """Whether a call of it returned clones that nothing was compared with."""
+        return any(not clones.consulted for clones in self._called)
+
+    @property
     def is_used(self) -> bool:
         """Whether it, or what each call of it returned, was compared or looked at."""
         asked = [clones.consulted for clones in self._called]
@@ -231,8 +252,6 @@ class AssertClones(Clones):
     def __call__(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Clones:
         """Compile ``fn`` and call it; return its clones, to be compared with ``==``."""
         __tracebackhide__ = True
-        if not callable(fn):
-            raise TypeError(f"expected a callable and its arguments, got {fn!r}")
         arguments.check(fn, args, kwargs)
         start = len(self._capture.graphs)
         fast = call.compiled(fn)

@@ -49,14 +49,25 @@ def assert_clones(request: pytest.FixtureRequest) -> Iterator[AssertClones]:
 
     clones = AssertClones(_capture(request), updating.comparing(request.node))
     yield clones
+    if clones.is_called_only:
+        _require(
+            request,
+            "assert_clones(...) was called, and what it returned was compared with nothing: write "
+            "assert_clones(fn, x) == [...]",
+        )
     _require_used(request, clones.is_used, "assert_clones == [...]")
 
 
 def _require_used(request: pytest.FixtureRequest, is_used: bool, how: str) -> None:
-    """Fail a test that passed and never asked its fixture: it looks like a check and is none."""
-    if not is_used and item_capture.passed(request.node):
-        pytest.fail(
+    if not is_used:
+        _require(
+            request,
             f"{request.fixturename} was requested and never used, so nothing was asserted: write {how}, or "
             "do not request it",
-            pytrace=False,
         )
+
+
+def _require(request: pytest.FixtureRequest, otherwise: str) -> None:
+    """Fail a test that passed and asked its fixture nothing: it looks like a check and is none."""
+    if item_capture.passed(request.node):
+        pytest.fail(otherwise, pytrace=False)

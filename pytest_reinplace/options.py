@@ -97,7 +97,8 @@ OPTIONS = (
     ),
     Option(
         "pass",
-        "the pass under test: inductor (default), exact (default of entries) or package.module:attribute",
+        "the pass under test: inductor (default of tests), exact or package.module:attribute; without it "
+        "each pass under 'clones' judges an entry",
         "NAME",
         pass_name,
     ),

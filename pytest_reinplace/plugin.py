@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
         try:
             find(settings.pass_name, config.rootpath)
         except PassError as error:
-            raise pytest.UsageError(str(error)) from None
+            raise pytest.UsageError(f"--reinplace-pass: {error}") from None
     if settings.collects:
         from .session import controller
 
@@ -98,6 +99,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
             verification.note(item, error)
         item_capture.shorten(error)
+        item_capture.advise(item, error)
         raise
     finally:
         item_capture.hand_on(item)
@@ -145,9 +147,19 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
         verification.refuse_xfail(item, report)
     item_capture.illustrate(item, report)
-    if item_capture.running(item) is not None:
+    if item_capture.was_begun(item):  # its fixtures are torn down when the capture is over
         report.sections = trace_log.removed(report.sections)
+    item_capture.locate_skip(item, report)
     return report
+
+
+def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:
+    """Explain the clones behind ``label in assert_clones`` and ``label not in assert_clones``."""
+    assertions = sys.modules.get(f"{__package__}.assertions")
+    if assertions is None or not isinstance(right, assertions.Clones):
+        return None
+    lines: list[str] | None = right.membership(op, left)
+    return lines
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

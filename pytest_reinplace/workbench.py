@@ -98,21 +98,25 @@ class Reinplace:
         __tracebackhide__ = True
         return traced(self._capture, fn, args, kwargs, dynamic=dynamic, grad=grad)
 
-    def apply(self, gm: GraphModule, my_pass: Callable[..., Any] | str | None = None) -> Report:
+    def apply(self, gm: GraphModule | Traced, my_pass: Callable[..., Any] | str | None = None) -> Report:
         """Run a pass over a functional graph and return what it did.
 
         Args:
-            gm: an FX graph as AOTAutograd gives it to the post-grad stage; rewritten and recompiled.
+            gm: an FX graph as AOTAutograd gives it to the post-grad stage, or what ``trace`` returns, whose
+                ``gm`` is meant; rewritten and recompiled.
             my_pass: a callable over the ``GraphModule`` or the ``Graph``, a ``CustomGraphPass``, or a name as
                 ``--reinplace-pass`` takes it; by default the pass under test. Which of the two it gets, and
                 what it may return, ``passes.verify.on_graph_module`` says.
 
         Raises:
+            TypeError: it is no graph.
             pytest_reinplace.passes.GraphError: the graph is not functional, or the pass broke it.
             Exception: whatever the pass raises, with a note that names it.
 
         The graph is as it was before when anything is raised.
         """
+        __tracebackhide__ = True
+        gm = _graph_module(gm)
         under_test = self._capture.pass_under_test
         if isinstance(my_pass, str):
             under_test = pass_under_test.find(my_pass)
@@ -165,6 +169,8 @@ class Reinplace:
 
     def compile(self, fn: Callable[..., Any], **options: Any) -> Callable[..., Any]:
         """Return ``torch.compile(fn, **options)``, sharing nothing with earlier compilations of ``fn``."""
+        __tracebackhide__ = True
+        arguments.check_callable(fn)
         return call.compiled(fn, **options)
 
     def run(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Run:
@@ -190,6 +196,18 @@ class Reinplace:
         from .passes import Report
 
         return Run(Report.joined(graph.report for graph in graphs), result, peak, graphs)
+
+
+def _graph_module(gm: object) -> GraphModule:
+    __tracebackhide__ = True
+    from torch.fx import GraphModule
+
+    gm = gm.gm if isinstance(gm, Traced) else gm
+    if not isinstance(gm, GraphModule):
+        raise TypeError(
+            f"expected an fx.GraphModule, or what reinplace.trace(fn, ...) returns, got {type(gm).__name__}"
+        )
+    return gm
 
 
 def _applied(under_test: PassUnderTest, gm: GraphModule) -> Judgement:

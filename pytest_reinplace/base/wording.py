@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..passes import Outcome
 
 _MOST_BLOCKERS = 3
+_MOST_CLONES = 10
+_MOST_LABELS = 6
+UPDATE = "if that is right, --reinplace-update-clones writes the list"
+"""What to do about other clones than those that a file lists."""
 
 
 def bytes_of(count: int) -> str:
@@ -25,6 +32,18 @@ def bytes_of(count: int) -> str:
 def plural(count: int, noun: str) -> str:
     """Return ``"1 clone"``, ``"2 clones"``."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def listed(labels: Iterable[str]) -> str:
+    """Return labels for a sentence: the first six, and how many more there are."""
+    found = list(labels)
+    text = ", ".join(found[:_MOST_LABELS])
+    return text if len(found) <= _MOST_LABELS else f"{text} and {len(found) - _MOST_LABELS} more"
+
+
+def path_of(path: Path) -> str:
+    """Return a path for a person: from the working folder where the file is below it, else whole."""
+    return os.path.relpath(path) if path.absolute().is_relative_to(Path.cwd()) else str(path)
 
 
 def location(source: str) -> tuple[str, int] | None:
@@ -56,6 +75,27 @@ def alike_lines(outcomes: Sequence[Outcome]) -> list[str]:
     first, *rest = dataclasses.replace(outcomes[0], nbytes=size).lines()
     told = f"{bytes_of(size)}, "
     return [f"{len(outcomes)} times: {first.replace(told, f'{bytes_of(size)} together, ', 1)}", *rest]
+
+
+def explained(outcomes: Iterable[Outcome]) -> list[str]:
+    """Return why clones were made, those of one line and reason together, the first ten of them."""
+    groups = alike(outcomes)
+    lines = [f"  {line}" for outcomes in groups[:_MOST_CLONES] for line in alike_lines(outcomes)]
+    left = sum(map(len, groups[_MOST_CLONES:]))
+    return [*lines, f"  and {plural(left, 'more clone')}"] if left else lines
+
+
+def difference(wanted: Counter[str], came: Counter[str]) -> str:
+    """Return in how far clones are not those that were expected; empty where they are."""
+    found, unexpected, missing = [], came - wanted, wanted - came
+    if unexpected:
+        count = plural(unexpected.total(), "unexpected clone")
+        found.append(f"{count}: {listed(unexpected.elements())}")
+    if missing:
+        count = plural(missing.total(), "expected clone")
+        verb = "is" if missing.total() == 1 else "are"
+        found.append(f"{count} {verb} missing: {listed(missing.elements())}")
+    return "; ".join(found)
 
 
 def held_by(blockers: Sequence[Mapping[str, Any]]) -> str:

@@ -14,6 +14,7 @@ from ._torch import eager_of
 def check(fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     """Raise ``TypeError`` where a callable does not take these arguments: to Dynamo that is a graph break."""
     __tracebackhide__ = True
+    check_callable(fn)
     fn = eager_of(fn)
     told = mismatch(fn, args, kwargs)
     if told:
@@ -21,6 +22,13 @@ def check(fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
         got = plural(count, "argument") if count else "none"
         name = getattr(fn, "__name__", type(fn).__name__)
         raise TypeError(f"expected arguments for {name}{told}; got {got}")
+
+
+def check_callable(fn: object) -> None:
+    """Raise ``TypeError`` where something is no callable: ``torch.compile`` takes anything."""
+    __tracebackhide__ = True
+    if not callable(fn):
+        raise TypeError(f"expected a callable and its arguments, got {fn!r}")
 
 
 def mismatch(fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:

@@ -29,6 +29,13 @@ def told(error: Exception, advice: str = _ALLOWING) -> Exception:
     return AssertionError("\n".join([*_broken(str(error), *lines), f"  {advice}"]))
 
 
+def remedy(error: BaseException, option: str) -> str:
+    """Return what helps against an error of torch that names no remedy; empty where nothing is known to."""
+    if "InvalidCxxCompiler" not in f"{type(error).__name__}: {error}":
+        return ""
+    return f"{option} needs no C++ compiler: it generates no code"
+
+
 def shortened(error: Exception) -> Exception:
     """Return an error whose traceback has the frames of the program, or of a pass of the user, alone.
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..base import _torch
 from ..base.choices import PASSES
+from ..base.nearest import nearest_attribute
 from ..judge.graph_facts import V1, V2, mutable_arguments, op_of
 
 if TYPE_CHECKING:
@@ -86,13 +87,13 @@ def located(name: str, folder: Path | None = None) -> Any:
         try:
             found: Any = importlib.import_module(module_name)
         except Exception as error:
-            what = f"{type(error).__name__}: {error}{_place(error)}"
+            what = f"{type(error).__name__}: {error}{_place(error)}{_sought(error, module_name, folder)}"
             raise PassError(f"pass {name!r}: module {module_name!r} cannot be imported: {what}") from error
     for part in attribute.split("."):
-        try:
-            found = getattr(found, part)
-        except AttributeError:
-            raise PassError(f"pass {name!r}: {found!r} has no attribute {part!r}") from None
+        if not hasattr(found, part):
+            near = nearest_attribute(part, found)
+            raise PassError(f"pass {name!r}: {found!r} has no attribute {part!r}{near}")
+        found = getattr(found, part)
     return found
 
 
@@ -119,6 +120,13 @@ def of(function: Any, name: str | None = None) -> PassUnderTest:
             raise PassError(f"pass {name!r}: its instances are not callable")
     is_told = isinstance(function, base) and "is_inference" in inspect.signature(function).parameters
     return PassUnderTest(name, on_graph_module(function, name), is_told)
+
+
+def _sought(error: Exception, module: str, folder: Path | None) -> str:
+    """Return where a module that is missing itself was looked for; one that it imports is another matter."""
+    if not isinstance(error, ModuleNotFoundError) or error.name not in (module, module.partition(".")[0]):
+        return ""
+    return "; it is looked for on sys.path" + ("" if folder is None else f" and in {folder}")
 
 
 def _place(error: Exception) -> str:

@@ -113,7 +113,7 @@ class Watched:
         if found.is_different and self._replay is not None:
             self._verified = reproduced(self.graph_id, self._before, inputs, found, self._replay)
         else:
-            program = "" if self._replay else "--reinplace-verify looks for one"
+            program = "" if self._replay else "add --reinplace-verify to get one"
             self._verified = Verified(
                 self.graph_id, found.status, found.text, found.node, found.source, no_program=program
             )

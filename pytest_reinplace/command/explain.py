@@ -71,7 +71,9 @@ def compiled(
     except Exception as error:
         traceback.print_exception(failure.shortened(error))
         first = next(iter(str(error).splitlines()), "")
-        raise CommandError(f"{name} raised {type(error).__name__}: {first}") from error
+        advice = failure.remedy(error, "--backend graph")
+        told = f"{name} raised {type(error).__name__}: {first}"
+        raise CommandError(f"{told}; {advice}" if advice else told) from error
     return tuple(capture.graphs)
 
 

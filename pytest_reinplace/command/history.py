@@ -31,7 +31,7 @@ def run(
         CommandError: a folder holds none, a package is missing, or a file cannot be written.
     """
     if svg is not None and (absent := missing()):
-        raise CommandError(f"--svg: needs {' and '.join(absent)}: pip install 'pytest-reinplace[html]'")
+        raise CommandError(f"--svg: needs {' and '.join(absent)}: pip install {' '.join(absent)}")
     reports = [report for path in paths for report in _reports(path)]
     found, names = trends(reports), [report.name for report in reports]
     if svg is not None:

@@ -7,10 +7,10 @@ import importlib
 import re
 import traceback
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-from ..base.nearest import nearest
+from ..base.nearest import nearest, nearest_attribute
 from ..base.visible import visible
 from ..entry.run import importable
 from .errors import CommandError
@@ -38,7 +38,7 @@ def find(name: str, what: str) -> Any:
     """
     module_name, colon, attribute = name.partition(":")
     if not colon or not all(part.isidentifier() for part in [*module_name.split("."), *attribute.split(".")]):
-        raise CommandError(f"{what}: expected module:function, got {visible(name, 200)!r}")
+        raise CommandError(f"{what}: expected module:function, got {visible(name, 200)!r}{_meant(name)}")
     with importable(Path.cwd()):
         try:
             found: Any = importlib.import_module(module_name)
@@ -46,6 +46,9 @@ def find(name: str, what: str) -> Any:
             if not isinstance(error, ModuleNotFoundError):
                 traceback.print_exc()
             what_failed = f"{type(error).__name__}: {error}"
+            if getattr(error, "name", None) in (module_name, module_name.partition(".")[0]):
+                sought = f"; modules are looked for on sys.path and in the working folder, {Path.cwd()}"
+                what_failed += _meant(name) or sought
             raise CommandError(
                 f"{what} {name!r}: {module_name!r} cannot be imported: {what_failed}"
             ) from error
@@ -55,20 +58,22 @@ def find(name: str, what: str) -> Any:
             found = getattr(found, part)
         except AttributeError:
             raise CommandError(
-                f"{what} {name!r}: {owner!r} has no attribute {part!r}{_near(part, owner)}"
+                f"{what} {name!r}: {owner!r} has no attribute {part!r}{nearest_attribute(part, owner)}"
             ) from None
     if not callable(found) or isinstance(found, type):
-        kind = "a class" if isinstance(found, type) else type(found).__name__
+        kind = type(found).__name__
+        if isinstance(found, type):
+            kind = f"a class: make an instance in a module, and name that, as in {module_name}:model"
         raise CommandError(f"{what} {name!r}: expected a function or a module instance, got {kind}")
     return found
 
 
-def _near(part: str, owner: Any) -> str:
-    return (
-        nearest(part, [name for name in vars(owner) if not name.startswith("_")])
-        if hasattr(owner, "__dict__")
-        else ""
-    )
+def _meant(name: str) -> str:
+    """Return the module that the path of a file means, with a question."""
+    path, colon, attribute = name.partition(":")
+    dotted = ".".join(PurePath(path.removesuffix(".py")).parts)
+    is_name = all(part.isidentifier() for part in [*dotted.split("."), *attribute.split(".")])
+    return f": did you mean {f'{dotted}:{attribute}'!r}?" if colon and is_name and dotted != path else ""
 
 
 def made_by(name: str) -> Arguments:

@@ -22,7 +22,7 @@ def run(report: Path, out: Path, about: str) -> int:
         CommandError: nothing was measured in it, a package is missing, or a file cannot be written.
     """
     if absent := missing():
-        raise CommandError(f"needs {' and '.join(absent)}: pip install 'pytest-reinplace[html]'")
+        raise CommandError(f"needs {' and '.join(absent)}: pip install {' '.join(absent)}")
     found = stored.read(report)
     results = _measured(found)
     if not results:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePath
 
 from ..base.markdown_cell import in_code, table_row, unmarked
 from ..base.visible import brief, visible
@@ -56,7 +57,8 @@ def text(comparison: Comparison) -> Iterator[str]:
 def markdown(comparison: Comparison, most: int = MOST_CHARACTERS) -> str:
     """Return the same as Markdown, at most about ``most`` characters; what is over a limit comes first."""
     mark = "" if not comparison.limits else " ✅" if comparison.passed else " ❌"
-    parts = [f"## Reinplacing: {in_code(comparison.old_name)} → {in_code(comparison.new_name)}{mark}\n"]
+    old, new = map(in_code, _titles(comparison.old_name, comparison.new_name))
+    parts = [f"## Reinplacing: {old} → {new}{mark}\n"]
     parts += [f"{unmarked(remark, _SENTENCE)}\n" for remark in comparison.remarks]
     if comparison.limits:
         parts.append(f"{unmarked(verdict_text(comparison))}\n")
@@ -83,6 +85,12 @@ def markdown(comparison: Comparison, most: int = MOST_CHARACTERS) -> str:
         parts.append(fitting(remarks, max(most - sum(map(len, parts)) - 500, 0)) + "\n")
     parts.append(f"{unchanged_text(comparison, len(changed))}\n")
     return "\n".join(parts)
+
+
+def _titles(*names: str) -> Sequence[str]:
+    """Return how reports are called in a heading: without folder and ending, where that tells them apart."""
+    short = [PurePath(name).name.removesuffix(".json") for name in names]
+    return short if len(set(short)) == len(names) and all(short) else names
 
 
 def changed_rows(comparison: Comparison) -> list[Row]:
@@ -162,7 +170,7 @@ def verdict_text(comparison: Comparison) -> str:
         return f"within the limits {', '.join(t if b == 'held' else f'{t} ({b})' for t, b in bounds)}"
     limits = ", ".join(f"{text} {bound}" for text, bound in comparison.bounds.items())
     tests = sum(1 for row in comparison.rows if row.excesses)
-    count = plural(tests, "test") if tests else "the comparison"
+    count = plural(tests, "test") if tests else "the comparison is"
     return f"{count} over a limit ({limits})"
 
 

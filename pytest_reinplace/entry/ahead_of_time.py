@@ -46,7 +46,7 @@ def check(entry: Entry, program: Program) -> None:
 
     if not isinstance(program.fn, torch.nn.Module):
         raise BuilderError(
-            f"{entry.path}: ahead_of_time is true; expected {entry.builder} to return a Program whose fn is "
+            f"{entry.where}: ahead_of_time is true; expected {entry.builder} to return a Program whose fn is "
             f"a torch.nn.Module, got {program.fn!r}; only modules can be exported"
         )
 
@@ -100,7 +100,7 @@ class AheadOfTime:
         }
         if missing := sorted(set(names) - set(own)):
             raise BuilderError(
-                f"{self._entry.path}: AOTInductor made constants of its own ({', '.join(missing)}), which "
+                f"{self._entry.where}: AOTInductor made constants of its own ({', '.join(missing)}), which "
                 "writes do not reach; remove the option that does so from 'options', such as freezing"
             )
         return {name: own[name] for name in names}
@@ -115,7 +115,7 @@ class AheadOfTime:
         small = {name for name, t in tensors.items() if isinstance(t, torch.Tensor) and t.numel() == 1}
         if small and (written := sorted(small & _written(exported))):
             raise BuilderError(
-                f"{self._entry.path}: {', '.join(map(repr, written))} of {self._entry.builder} is written, "
+                f"{self._entry.where}: {', '.join(map(repr, written))} of {self._entry.builder} is written, "
                 "but has one element. AOTInductor takes it for a constant, so that each call starts from the "
                 f"same value; give it more elements, or set 'options: {{{_FOLDING}: false}}'"
             )

@@ -11,6 +11,7 @@ from typing import Any
 from ..base.choices import BACKENDS, DEVICES, PASSES
 from ..base.nearest import nearest
 from ..base.tolerance import Tolerance
+from ..base.wording import path_of
 from .located import EntryError, Located, read
 
 SUFFIX = ".reinplace.yaml"
@@ -99,6 +100,11 @@ class Entry:
     dynamic: bool = False
     fullgraph: bool = True
     ahead_of_time: bool = False
+
+    @property
+    def where(self) -> str:
+        """The file for the reader of a message."""
+        return path_of(self.path)
 
 
 def load(path: Path) -> Entry:

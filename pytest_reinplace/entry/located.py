@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base.nearest import nearest
+from ..base.wording import path_of
 
 if TYPE_CHECKING:
     import yaml
@@ -28,7 +29,7 @@ class EntryError(Exception):
     def __init__(self, path: Path, line: int | None, problem: str) -> None:
         self.path = path
         self.line = line
-        where = str(path) if line is None else f"{path}:{line}"
+        where = path_of(path) if line is None else f"{path_of(path)}:{line}"
         super().__init__(f"{where}: {problem}")
 
 

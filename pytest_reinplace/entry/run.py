@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from ..base.nearest import nearest_attribute
 from ..base.progress import Progress
 from ..call.program import BuilderError, Program
 from ..call.twin import differences, leaves, twin
@@ -84,7 +85,7 @@ def configured(entry: Entry) -> Iterator[None]:
         try:
             stack.enter_context(_triton.inductor_config({**_NOT_TIMED, **entry.options}))
         except ValueError as error:
-            raise BuilderError(f"{entry.path}: options: {error}") from error
+            raise BuilderError(f"{entry.where}: options: {error}") from error
         yield
 
 
@@ -111,7 +112,7 @@ def plainly(fn: Callable[..., Any], program: Program, entry: Entry) -> Any:
     ]
     if not parts:
         raise BuilderError(
-            f"{entry.path}: grad is true, but no result of {entry.builder} requires a gradient"
+            f"{entry.where}: grad is true, but no result of {entry.builder} requires a gradient"
         )
     torch.stack([part.float().sum() for part in parts]).sum().backward()
     return result
@@ -149,13 +150,13 @@ def build(entry: Entry, preset: Preset) -> Program:
         inspect.signature(builder).bind(**arguments)
     except TypeError as error:
         raise BuilderError(
-            f"{entry.path}: builder {entry.builder}{inspect.signature(builder)} does not take the arguments "
+            f"{entry.where}: builder {entry.builder}{inspect.signature(builder)} does not take the arguments "
             f"{sorted(arguments)}: {error}; 'device' is always given, the rest come from 'args'"
         ) from error
     program = builder(**arguments)
     if not isinstance(program, Program):
         raise BuilderError(
-            f"{entry.path}: expected builder {entry.builder} to return a pytest_reinplace.Program, got "
+            f"{entry.where}: expected builder {entry.builder} to return a pytest_reinplace.Program, got "
             f"{type(program).__name__}"
         )
     if entry.ahead_of_time:
@@ -165,15 +166,20 @@ def build(entry: Entry, preset: Preset) -> Program:
 
 def _builder(entry: Entry) -> Callable[..., Any]:
     module, _, name = entry.builder.partition(":")
+    wrong = f"{entry.where}: builder {entry.builder!r}"
     try:
         found: Any = importlib.import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
+    except ImportError as error:
         raise BuilderError(
-            f"{entry.path}: builder {entry.builder!r} cannot be imported: {error}; it is looked for on "
-            "sys.path, beside the entry and in the rootdir"
+            f"{wrong} cannot be imported: {error}; it is looked for on sys.path, beside the entry and in the "
+            "rootdir"
         ) from error
+    owner = f"module {module!r}"
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise BuilderError(f"{wrong}: {owner} has no attribute {part!r}{nearest_attribute(part, found)}")
+        found = getattr(found, part)
+        owner = repr(found)
     if not callable(found):
-        raise BuilderError(f"{entry.path}: builder {entry.builder!r} is not callable, but {found!r}")
+        raise BuilderError(f"{wrong} is not callable, but {found!r}")
     return found  # type: ignore[no-any-return]

@@ -6,6 +6,7 @@ import dataclasses
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from ..base import wording
 from .entry import Entry, Preset
 
 if TYPE_CHECKING:
@@ -74,24 +75,19 @@ class EntryVerdict:
     def _in_clones(self) -> list[str]:
         if self.expected is None:
             return []
-        came, expected = Counter(self.clones), Counter(self.expected)
-        return [
-            *(f"unexpected clone: {label}" for label in (came - expected).elements()),
-            *(f"expected as a clone, but in place: {label}" for label in (expected - came).elements()),
-        ]
+        text = wording.difference(Counter(self.expected), Counter(self.clones))
+        return [text] if text else []
 
     def __str__(self) -> str:
-        """Return the failure text: what differs, then every clone with bytes, reason and blockers."""
-        problems = self.problems()
-        head = f"{self.entry.name} on {self.preset.device}, pass {self.pass_name}, backend {self.backend}"
-        lines = [f"{head}: {len(problems)} problem(s)", *(f"  {problem}" for problem in problems)]
-        if cloned := self._cloned():
-            lines += ["clones:", *(f"  {outcome}" for outcome in cloned)]
-        if self.expected is not None and Counter(self.expected) != Counter(self.clones):
+        """Return the failure text, as that of a test: what differs, then why, then both lists."""
+        first, *rest = self.problems() or ("as expected",)
+        origin = f"pass {self.pass_name}, backend {self.backend}"
+        lines = [f"{self.entry.name} on {self.preset.device}: {first} ({origin})", *rest]
+        if self.expected is not None and (text := self._in_clones()) and text[0] in (first, *rest):
+            unexpected = Counter(self.clones) - Counter(self.expected)
+            lines += wording.explained(o for o in self._cloned() if o.label in unexpected)
             lines += [
-                f"expected clones.{self.pass_name} in {self.entry.path}:",
-                f"  {list(self.expected)!r}",
-                "came:",
-                f"  {self.clones!r}",
+                f"expected {list(self.expected)}, at clones.{self.pass_name} in {self.entry.where}",
+                f"got      {self.clones}",
             ]
         return "\n".join(lines)

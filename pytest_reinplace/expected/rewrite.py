@@ -96,7 +96,7 @@ def changes(tests: Iterable[OfTest], root: Path) -> tuple[list[Change], list[Lef
             groups[one.key].append((test, one))
     files: dict[str, list[_Group]] = defaultdict(list)
     left = []
-    for key, pairs in sorted(groups.items()):
+    for key, pairs in sorted(groups.items(), key=lambda found: _order(*found[0])):
         group = _Group(tuple(pairs))
         if why := _refused(group):
             left.append(Left(_where(*key, root), why, group.ids, group.problem != ""))
@@ -111,6 +111,12 @@ def changes(tests: Iterable[OfTest], root: Path) -> tuple[list[Change], list[Lef
                 Left(_where(name, group.tests[0][1].place, root), str(error), group.ids) for group in of_file
             ]
     return made, left
+
+
+def _order(file: str, place: str) -> tuple[str, list[int], str]:
+    """Return what sorts lists as they stand in their file."""
+    parts = place.split(":")
+    return file, [int(part) for part in parts if part.isdecimal()], place
 
 
 def _refused(group: _Group) -> str:

@@ -19,8 +19,10 @@ _WIDTH = 2000
 
 def summarize(terminal: pytest.TerminalReporter, records: Sequence[Record], updated: Sequence[str]) -> None:
     """Print a table for each entry, what should be known of it, and which baselines were recorded."""
-    terminal.section("reinplace measured")
-    for result in results_of(records):
+    results = list(results_of(records))
+    if results:
+        terminal.section("reinplace measured")
+    for result in results:
         found = result.measurement
         terminal.line(f"{visible(found.entry, _WIDTH)} on {found.device}", bold=True)
         for i, line in enumerate(table.lines(found)):

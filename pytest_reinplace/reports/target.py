@@ -24,7 +24,7 @@ def prepare(paths: Mapping[str, Path]) -> None:
     """
     if "--reinplace-html" in paths and (absent := missing()):
         raise pytest.UsageError(
-            f"--reinplace-html: needs {' and '.join(absent)}: pip install 'pytest-reinplace[html]'"
+            f"--reinplace-html: needs {' and '.join(absent)}: pip install {' '.join(absent)}"
         )
     seen: dict[str, str] = {}
     for option, path in paths.items():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ..base import progress
+from ..base import progress, wording
 from ..entry.entry import SUFFIX, Entry, EntryError, Preset, load
 from . import device, updating, verification
 from .item_capture import NO_DEVICE, OWN, attach, settings_of
@@ -27,10 +27,15 @@ DEFAULT_PASS = "exact"
 
 
 class EntryFailure(Exception):
-    """An entry is not as expected; carries the verdict."""
+    """An entry is not as expected; carries the verdict.
 
-    def __init__(self, verdict: EntryVerdict) -> None:
-        super().__init__(str(verdict))
+    Args:
+        verdict: what was found.
+        advice: a last line, empty where there is none.
+    """
+
+    def __init__(self, verdict: EntryVerdict, advice: str = "") -> None:
+        super().__init__("\n".join(filter(None, [str(verdict), advice])))
         self.verdict = verdict
 
 
@@ -127,7 +132,10 @@ class EntryItem(pytest.Function):
         else:
             verdict, backend = self._run(preset, pass_name)
         if verdict.problems() and not updating.accepts(self, verdict):
-            raise EntryFailure(verdict)
+            is_told = settings_of(self.config).rewrites  # by the section on expected clones
+            raise EntryFailure(
+                verdict, wording.UPDATE if verdict.differs_in_clones_only and not is_told else ""
+            )
         verification.judge(self, verdict.graphs, f"pass {pass_name}, backend {backend}")
 
     def _run(self, preset: Preset, pass_name: str) -> tuple[EntryVerdict, str]:

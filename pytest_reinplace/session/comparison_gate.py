@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
 import pytest
 
+from ..base.wording import path_of
 from ..compare import comparison_text
 from ..compare.comparison import Comparison, compare
 from ..compare.limit import exact
@@ -28,7 +30,7 @@ def prepare(path: Path) -> Stored:
         pytest.UsageError: it cannot be used; says why.
     """
     try:
-        return stored.read(path)
+        return dataclasses.replace(stored.read(path), name=path_of(path))
     except stored.StoredError as error:
         raise pytest.UsageError(f"--reinplace-compare: {error}") from None
 

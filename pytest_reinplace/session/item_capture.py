@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -28,8 +29,10 @@ COMPARED = pytest.StashKey[dict[tuple[str, ...], "Found"]]()
 _PICTURES = pytest.StashKey[str]()
 _RUNNING = pytest.StashKey[pytest.Item]()
 _PASSED = pytest.StashKey[bool]()
+_BEGAN = pytest.StashKey[bool]()
 FIXTURES = frozenset({"reinplace", "assert_reinplaced", "assert_clones"})
 NO_DEVICE = "no CUDA device"
+_HERE = Path(__file__).parent
 DISABLED = "--reinplace-disable: nothing is captured, so the pass would not be exercised"
 
 
@@ -78,6 +81,7 @@ def begin(item: pytest.Item) -> Capture:
 
     Raises:
         pytest.UsageError: the pass under test cannot be found.
+        pytest.fail.Exception: the pass that the test's marker names cannot be found.
     """
     if _CAPTURE in item.stash:
         return item.stash[_CAPTURE]
@@ -98,8 +102,11 @@ def begin(item: pytest.Item) -> Capture:
             asker="marked test" if marked.pass_ else "test",
         )
     except PassError as error:
-        raise pytest.UsageError(str(error)) from None
+        if marked.pass_:
+            raise marker.wrong(item, f"pass_: {error}") from None
+        raise pytest.UsageError(f"--reinplace-pass: {error}") from None
     item.stash[_CAPTURE] = capture.__enter__()
+    item.stash[_BEGAN] = True
     item.config.stash[_RUNNING] = item
     return capture
 
@@ -107,6 +114,11 @@ def begin(item: pytest.Item) -> Capture:
 def running(item: pytest.Item) -> Capture | None:
     """Return the capture of a test, ``None`` where there is none."""
     return item.stash.get(_CAPTURE, None)
+
+
+def was_begun(item: pytest.Item) -> bool:
+    """Return whether a test is or was captured."""
+    return _BEGAN in item.stash
 
 
 def end(item: pytest.Item) -> None:
@@ -163,6 +175,15 @@ def illustrate(item: pytest.Item, report: pytest.TestReport) -> None:
         del item.stash[COMPARED]
 
 
+def locate_skip(item: pytest.Item, report: pytest.TestReport) -> None:
+    """Say where a test is that was skipped by us, and not where we skip."""
+    if report.skipped and isinstance(report.longrepr, tuple):
+        file, _, reason = report.longrepr
+        if Path(file).is_relative_to(_HERE):
+            path, line, _ = item.reportinfo()
+            report.longrepr = (str(path), (line or 0) + 1, reason)
+
+
 def note_passed(item: pytest.Item) -> None:
     """Note that the call of a test is over and nothing in it failed."""
     item.stash[_PASSED] = True
@@ -171,6 +192,15 @@ def note_passed(item: pytest.Item) -> None:
 def passed(item: pytest.Item) -> bool:
     """Return whether a test has run and nothing in it failed, or was skipped."""
     return _PASSED in item.stash
+
+
+def advise(item: pytest.Item, error: BaseException) -> None:
+    """Add to an error of torch what helps, where a test compiles by our options."""
+    if was_begun(item) or OWN in item.stash:
+        from ..call import failure
+
+        if note := failure.remedy(error, "--reinplace-backend=graph"):
+            error.add_note(note)
 
 
 def shorten(error: BaseException) -> None:

@@ -35,10 +35,10 @@ def read(item: pytest.Item) -> Marked:
     given: dict[str, Any] = {}
     for mark in item.iter_markers(NAME):
         if mark.args:
-            raise _wrong(item, f"takes keyword arguments only, got {mark.args!r}")
+            raise wrong(item, f"takes keyword arguments only, got {mark.args!r}")
         for name, value in mark.kwargs.items():
             if name not in _VALID:
-                raise _wrong(item, f"has no argument {name!r}; the valid ones are {', '.join(_VALID)}")
+                raise wrong(item, f"has no argument {name!r}; the valid ones are {', '.join(_VALID)}")
             if value is not None:
                 given.setdefault(name, _checked(item, name, value))
     from .marked import Marked
@@ -51,7 +51,7 @@ def _checked(item: pytest.Item, name: str, value: Any) -> Any:
         return _tolerance(item, value)
     if name == "max_clones":
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise _wrong(item, f"expected {name} to be an int of at least 0, got {value!r}")
+            raise wrong(item, f"expected {name} to be an int of at least 0, got {value!r}")
         return value
     try:
         if name in _BYTES:
@@ -60,7 +60,7 @@ def _checked(item: pytest.Item, name: str, value: Any) -> Any:
             return in_bytes(value)
         _TEXTS[name](value if isinstance(value, str) else repr(value))
     except ValueError as error:
-        raise _wrong(item, f"{name}: {error}") from None
+        raise wrong(item, f"{name}: {error}") from None
     return value
 
 
@@ -70,7 +70,7 @@ def _tolerance(item: pytest.Item, value: Any) -> Tolerance:
 
     both = value if isinstance(value, Mapping) else {"rtol": value, "atol": value}
     if not both or not both.keys() <= {"rtol", "atol"} or not all(map(_is_distance, both.values())):
-        raise _wrong(
+        raise wrong(
             item,
             "expected tolerance to be a finite number of at least 0, or a mapping from rtol and atol to such "
             f"numbers, got {value!r}",
@@ -83,6 +83,6 @@ def _is_distance(value: Any) -> bool:
     return is_number and 0 <= value < float("inf")
 
 
-def _wrong(item: pytest.Item, text: str) -> BaseException:
+def wrong(item: pytest.Item, text: str) -> BaseException:
     """Return the failure of this one test: the others have nothing to do with its marker."""
     return pytest.fail.Exception(f"{item.nodeid}: marker {NAME}: {text}", pytrace=False)

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from ..capture.captured import CapturedGraph
     from ..passes import Outcome
 
-_MOST_CLONES = 10
-_MOST_LABELS = 6
 _MOST_DIFFERENCES = 5
 
 
@@ -29,11 +27,13 @@ class Verdict:
         problems: what is wrong, one line each; empty when nothing is.
         explained: the clones to explain below them.
         origin: which pass and backend, for the reader.
+        advice: the last line, empty where there is none.
     """
 
     problems: tuple[str, ...] = ()
     explained: tuple[Outcome, ...] = ()
     origin: str = ""
+    advice: str = ""
 
     @property
     def passed(self) -> bool:
@@ -44,11 +44,7 @@ class Verdict:
         """Return the failure text: what differs, then each clone with bytes, reason and blockers."""
         first, *rest = self.problems or ("as expected",)
         lines = [f"{first} ({self.origin})" if self.origin else first, *rest]
-        groups = wording.alike(self.explained)
-        for outcomes in groups[:_MOST_CLONES]:
-            lines += [f"  {line}" for line in wording.alike_lines(outcomes)]
-        if left := sum(map(len, groups[_MOST_CLONES:])):
-            lines.append(f"  and {wording.plural(left, 'more clone')}")
+        lines += [*wording.explained(self.explained), *([self.advice] if self.advice else [])]
         return "\n".join(lines)
 
 
@@ -132,7 +128,9 @@ def _no_labels(names: Iterable[str], outcomes: Sequence[Outcome]) -> Iterator[st
     for name in dict.fromkeys(names):
         if name not in labels:
             meant = dict.fromkeys(o.label for o in outcomes if o.bears(name))
-            is_no_label = f"{name!r} is no label: a list has whole labels; it may mean {_listed(meant)}"
+            is_no_label = (
+                f"{name!r} is no label: a list has whole labels; it may mean {wording.listed(meant)}"
+            )
             yield is_no_label if meant else _unknown(name, labels)
 
 
@@ -147,20 +145,14 @@ def clones_are(graphs: Sequence[CapturedGraph], expected: Iterable[str], origin:
     forbidden = suspects(graphs)
     if not unexpected and not missing:
         return Verdict(forbidden, origin=origin)
-    head = []
-    if unexpected:
-        count = wording.plural(unexpected.total(), "unexpected clone")
-        head.append(f"{count}: {_listed(unexpected.elements())}")
-    if missing:
-        count = wording.plural(missing.total(), "expected clone")
-        verb = "is" if missing.total() == 1 else "are"
-        head.append(f"{count} {verb} missing: {_listed(missing.elements())}")
     explained = tuple(o for o in clones if o.label in unexpected)
     lists = (
         (f"expected {sorted(wanted.elements())}", f"got      {[o.label for o in clones]}") if missing else ()
     )
     wrong = _no_labels(missing, outcomes)
-    return Verdict((*forbidden, "; ".join(head), *wrong, *lists), explained, origin)
+    # What may be miscompiled is nothing to be expected.
+    advice = "" if forbidden else wording.UPDATE
+    return Verdict((*forbidden, wording.difference(wanted, came), *wrong, *lists), explained, origin, advice)
 
 
 def within(
@@ -214,10 +206,4 @@ def as_eager(differences: Sequence[str], tolerance: Tolerance, origin: str = "")
 
 def _not_in_place(clones: Sequence[Outcome]) -> str:
     count = wording.plural(len(clones), "candidate")
-    return f"{count} not in place: {_listed(o.label for o in clones)}"
-
-
-def _listed(labels: Iterable[str]) -> str:
-    found = list(labels)
-    text = ", ".join(found[:_MOST_LABELS])
-    return text if len(found) <= _MOST_LABELS else f"{text} and {len(found) - _MOST_LABELS} more"
+    return f"{count} not in place: {wording.listed(o.label for o in clones)}"

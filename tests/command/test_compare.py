@@ -246,7 +246,7 @@ def test_names_with_control_codes_are_escaped(tmp_path: Path, capsys: pytest.Cap
 def test_markdown_has_the_same(pair: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*pair, "--markdown", "--fail-on", "clones:0"]) == 1
     out = capsys.readouterr().out.replace("&#46;", ".").replace("&#58;", ":")
-    assert out.startswith("## Reinplacing: <code>old.json</code> → <code>new.json</code> ❌\n")
+    assert out.startswith("## Reinplacing: <code>old</code> → <code>new</code> ❌\n")
     for line in (
         "- <code>t.py::a</code>: clones 1 → 2, +1, +100.0 %; allowed is clones:0",
         "| test | clones | clone bytes |",
@@ -263,6 +263,20 @@ def test_markdown_has_the_same(pair: list[str], capsys: pytest.CaptureFixture[st
     assert "❌" not in capsys.readouterr().out
     assert main([*pair, "--markdown", "--fail-on", "clones:5"]) == 0
     assert "✅" in capsys.readouterr().out
+
+
+def test_a_heading_has_whole_paths_only_where_names_do_not_differ(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder, name in (("a", "main.json"), ("b", "main.json"), ("b", "pr.json")):
+        Path(folder).mkdir(exist_ok=True)
+        write(Path(folder, name), {"t": test()})
+    for new, heading in (("b/pr.json", "main pr"), ("b/main.json", "a/main.json b/main.json")):
+        assert main(["compare", "a/main.json", new, "--markdown"]) == 0
+        out = capsys.readouterr().out.partition("\n")[0].replace("&#46;", ".")
+        old, head = heading.split()
+        assert out == f"## Reinplacing: <code>{old}</code> → <code>{head}</code>"
 
 
 def test_no_name_means_anything_in_markdown() -> None:

@@ -105,9 +105,20 @@ def test_described_tensors_are_the_same_each_time() -> None:
     [
         (["{m}"], "function: expected module:function, got '{m}'"),
         (["{m}:kep"], "has no attribute 'kep': did you mean 'keep'?"),
-        (["{m}:Thing"], "expected a function or a module instance, got a class"),
+        (
+            ["{m}:Thing"],
+            "instance, got a class: make an instance in a module, and name that, as in {m}:model",
+        ),
+        (
+            ["some/folder/{m}.py:keep"],
+            "module:function, got 'some/folder/{m}.py:keep': did you mean 'some.folder.{m}:keep'?",
+        ),
+        (["{m}.py:keep"], "did you mean '{m}:keep'?"),
         (["{m}:number"], "expected a function or a module instance, got int"),
-        (["no_such_module:f"], "'no_such_module' cannot be imported: ModuleNotFoundError"),
+        (
+            ["no_such_module:f"],
+            "'no_such_module'; modules are looked for on sys.path and in the working folder, {cwd}",
+        ),
         (["{m}:keep"], "missing a required argument: 'x'; give each argument as --shape"),
         (["{m}:keep"], "{m}:keep(x) at {m}.py:"),
         (["{m}:keep", "--shape=float32[1] float32[1]"], ": too many positional arguments"),
@@ -133,7 +144,7 @@ def test_what_cannot_be_explained_is_exit_code_2(
     assert said.out == ""
     last = said.err.splitlines()[-1]
     assert last.startswith("pytest-reinplace explain: error: ")
-    assert message.replace("{m}", programs) in last
+    assert message.replace("{m}", programs).replace("{cwd}", os.getcwd()) in last
     assert last.isprintable()
 
 

@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ import pytest
 import yaml
 
 from ..command.forge_server import Server, serving
-from .page import DOCS
+from ..house.checkout import ROOT
+from .page import DOCS, blocks, pages
 
 pytestmark = pytest.mark.skipif(
     not (shutil.which("git") and shutil.which("bash")), reason="git or bash is not installed"
@@ -28,6 +30,9 @@ pytestmark = pytest.mark.skipif(
 ACTION = yaml.safe_load((DOCS / "ci/action/action.yml").read_text())
 GITHUB = yaml.safe_load((DOCS / "ci/github.yml").read_text())
 GITLAB = yaml.safe_load((DOCS / "ci/gitlab.yml").read_text())
+TUTORIAL = yaml.safe_load(
+    next(b.text for b in blocks((DOCS / "tutorial.md").read_text()) if b.title.startswith(".github/"))
+)
 
 IN_PLACE = """
 def update(cache, row):
@@ -84,6 +89,7 @@ class Project:
         }
         self._of_github = {
             "GITHUB_ACTIONS": "true",
+            "GITHUB_ACTION_PATH": str(DOCS / "ci/action"),
             "GITHUB_API_URL": server.address,
             "GITHUB_OUTPUT": str(self._output),
             "GITHUB_REPOSITORY": "o/r",
@@ -101,9 +107,10 @@ class Project:
         return self._bash("git rev-parse HEAD").stdout.strip()
 
     @property
-    def installed(self) -> list[str]:
-        """The commits that pip was called on."""
-        return [line.split()[0] for line in self._calls.read_text().splitlines()]
+    def installed(self) -> list[tuple[str, str]]:
+        """The commits that pip was called on, and with what."""
+        calls = [line.partition(" ") for line in self._calls.read_text().splitlines()]
+        return [(commit, words) for commit, _, words in calls]
 
     def run_action(self, **inputs: str) -> tuple[list[str], subprocess.CompletedProcess[str]]:
         """Run the steps up to one that fails; returns the names of those that ran, and the last."""
@@ -127,11 +134,24 @@ class Project:
                 known[f"steps.{step['id']}.outputs.{name}"] = value
         return ran, subprocess.CompletedProcess(ran, done.returncode, told)
 
+    def run_workflow(self, workflow: Mapping[str, Any]) -> dict[str, subprocess.CompletedProcess[str]]:
+        """Run the named steps of the only job, whatever an earlier one says; returns what each gave."""
+        (job,) = workflow["jobs"].values()
+        known = {"github.token": "a-secret"}
+        of_github = self._of_github | {"GITHUB_REF": "refs/pull/12/merge"}
+        ran = {}
+        for step in job["steps"]:
+            if "run" in step:
+                env = {name: _filled(value, known) for name, value in step.get("env", {}).items()}
+                ran[step.get("name", step["run"])] = self._bash(step["run"], of_github | env, check=False)
+        return ran
+
     def run_pipeline(self, **variables: str) -> subprocess.CompletedProcess[str]:
         """Run the script of the job on the CPU."""
-        job = {**GITLAB[".reinplace"], **GITLAB["reinplace-cpu"]}
+        job = {**GITLAB[".reinplace"], **GITLAB["reinplace"]}
         env = GITLAB[".reinplace"]["variables"] | job["variables"] | variables
-        return self._bash("\n".join(job["script"]), {k: str(v) for k, v in env.items()}, check=False)
+        script = [*job["before_script"], *job["script"]]
+        return self._bash("\n".join(script), {k: str(v) for k, v in env.items()}, check=False)
 
     def _bash(
         self, script: str, env: Mapping[str, str] = {}, check: bool = True
@@ -170,7 +190,10 @@ def test_the_action_compares_both_commits_and_keeps_one_comment(project: Project
     steps = [step["name"] for step in ACTION["runs"]["steps"]]
     ran, done = project.run_action(tests="test_model.py -k 'update or none'")
     assert ran == steps and done.returncode == 1, done.stdout
-    assert project.installed == [project.base, project.head]
+    us, *installed = project.installed
+    assert us == (project.head, f"install {DOCS / 'ci/action'}/../../..")
+    assert (DOCS / "ci/action/../../..").samefile(ROOT)
+    assert installed == [(project.base, "install -e ."), (project.head, "install -e .")]
     assert re.search(r"^::error file=model\.py,line=4,title=aten.*new clone", done.stdout, re.MULTILINE)
     assert "::error::over the limits; the comment and the summary say which" in done.stdout
     (comment,) = server.comments.values()
@@ -178,24 +201,24 @@ def test_the_action_compares_both_commits_and_keeps_one_comment(project: Project
 
     project.commit(IN_PLACE)
     ran, done = project.run_action(base_report="reinplace-reports/base.json")
-    assert ran == steps[1:] and done.returncode == 0, done.stdout
+    assert ran == [steps[0], *steps[2:]] and done.returncode == 0, done.stdout
     (comment,) = server.comments.values()
     assert "✅" in comment and "Over the limit" not in comment
 
 
 def test_the_action_names_a_base_that_was_not_fetched(project: Project, server: Server) -> None:
     ran, done = project.run_action(base="HEAD^2")
-    assert ran == ["Run the base"] and done.returncode == 1
+    assert ran == ["Install pytest-reinplace", "Run the base"] and done.returncode == 1
     assert "::error::no commit HEAD^2 in this checkout: give actions/checkout fetch-depth: 2" in done.stdout
 
 
 def test_the_pipeline_compares_both_commits_and_keeps_one_note(project: Project, server: Server) -> None:
-    server.comments = {1: "<!-- pytest-reinplace: reinplace-cpu -->\nold"}
+    server.comments = {1: "<!-- pytest-reinplace: reinplace -->\nold"}
     variables = {
         "TESTS": "--reinplace-backend=graph",
         "CI_API_V4_URL": server.address,
         "CI_COMMIT_SHA": project.head,
-        "CI_JOB_NAME": "reinplace-cpu",
+        "CI_JOB_NAME": "reinplace",
         "CI_MERGE_REQUEST_DIFF_BASE_SHA": project.base,
         "CI_MERGE_REQUEST_IID": "12",
         "CI_MERGE_REQUEST_PROJECT_ID": "7",
@@ -204,7 +227,11 @@ def test_the_pipeline_compares_both_commits_and_keeps_one_note(project: Project,
     }
     done = project.run_pipeline(**variables)
     assert done.returncode == 1, done.stdout + done.stderr
-    assert project.installed == [project.base, project.head]
+    *_, base, head = project.installed
+    assert (base, head) == ((project.base, "install -e ."), (project.head, "install -e ."))
+    # The log is for people: nothing in it is written as an entity.
+    assert "test_model.py::test_update: new clone aten" in done.stdout, done.stdout
+    assert "&#" not in done.stdout
     (note,) = server.comments.values()
     assert "### Over the limit" in note and note.endswith((project.path / "comment.md").read_text())
 
@@ -213,8 +240,52 @@ def _steps(workflow: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [step for job in workflow["jobs"].values() for step in job["steps"]]
 
 
+def test_the_gate_of_the_tutorial_gates_as_it_is_written(project: Project, server: Server) -> None:
+    ran = project.run_workflow(TUTORIAL)
+    gate = ran["Gate"]
+    assert gate.returncode == 1, gate.stdout + gate.stderr
+    assert "1 test over a limit (new_clones:0 exceeded)" in gate.stdout
+    assert ran["Comment"].returncode == 0, ran["Comment"].stderr
+    (comment,) = server.comments.values()
+    assert "## Reinplacing: <code>base</code> → <code>head</code> ❌" in comment
+    assert "new clone aten&#58;&#58;select" in comment
+
+    project.commit(CLONED.replace("total", "before") + "# nothing new\n")
+    assert project.run_workflow(TUTORIAL)["Gate"].returncode == 0
+    (comment,) = server.comments.values()
+    assert "✅" in comment
+
+
+def _requirements(commands: object) -> set[str]:
+    """Return what is given to pip in quotes, and which index that is from."""
+    return set(re.findall(r'"((?:torch|pytest-reinplace)\b[^"]*"(?: --index-url \S+)?)', str(commands)))
+
+
+def test_everything_is_installed_by_the_same_words() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    torch, us = sorted(_requirements((DOCS / "ci/gitlab.yml").read_text()), reverse=True)
+    assert torch.startswith(f'{project["dependencies"][0]}" --index-url ')
+    assert us == f'{project["name"]} @ git+https://github.com/OWNER/pytest-reinplace"'
+    assert _requirements((DOCS / "tutorial.md").read_text()) == {torch, us}
+    assert _requirements((DOCS / "how-to/ci.md").read_text()) == {torch, us}
+    # An action is a whole checkout, and installs itself.
+    assert _requirements((DOCS / "ci/github.yml").read_text()) == {torch}
+
+
+def test_nothing_is_installed_from_an_index_that_does_not_have_it() -> None:
+    files = [*DOCS.rglob("*.yml"), *pages(), *(ROOT / "pytest_reinplace").rglob("*.py")]
+    from_index = re.compile(r"pip install .*?[ '\"]pytest-reinplace(?! @ git)")
+    assert [(path, found) for path in files for found in from_index.findall(path.read_text())] == []
+
+
 def test_the_workflow_gives_the_action_what_it_takes() -> None:
     using = [step for step in _steps(GITHUB) if "/docs/ci/action@" in step.get("uses", "")]
-    assert len(using) == 2 and len({step["with"].get("name", "") for step in using}) == 2
+    assert len(using) == 1
+    page = list(blocks((DOCS / "how-to/ci.md").read_text()))
+    whole, on_gpu = (yaml.safe_load(b.text) for b in page if b.title.startswith(".github/"))
+    without = [step for step in _steps(GITHUB) if "upload-artifact" not in step.get("uses", "")]
+    assert _steps(whole) == without
+    using += [step for step in _steps({"jobs": on_gpu}) if "/docs/ci/action@" in step.get("uses", "")]
+    assert len({step["with"].get("name", "") for step in using}) == 2
     for step in using:
         assert set(step["with"]) <= set(ACTION["inputs"])

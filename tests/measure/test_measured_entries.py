@@ -131,6 +131,13 @@ def test_what_is_recorded_holds(project: pytest.Pytester) -> None:
     again.stdout.fnmatch_lines(["*benchmark 'reinplace'*"])
 
 
+def test_a_run_without_entries_has_no_section_of_them(project: pytest.Pytester) -> None:
+    project.makepyfile(test_none="def test_none(): pass")
+    result = project.runpytest_inprocess("test_none.py", "--reinplace-update")
+    result.assert_outcomes(passed=1)
+    result.stdout.no_fnmatch_line("*reinplace measured*")
+
+
 def test_a_planted_clone_is_red_in_all_reports(project: pytest.Pytester) -> None:
     pass_ = "--reinplace-pass=builders:exact"
     project.runpytest_inprocess("models", "--reinplace-update", pass_, "--benchmark-disable")

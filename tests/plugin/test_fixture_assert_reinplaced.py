@@ -133,7 +133,10 @@ assert module.state.sum() == 4
 def test_other_arguments_are_refused(compiling: pytest.Pytester) -> None:
     result = run(compiling, "assert_reinplaced(3)")
     result.stdout.fnmatch_lines(
-        ["E *TypeError: expected a callable and its arguments, or labels as strings*"]
+        [
+            "E *TypeError: expected a callable and its arguments, or labels as strings, got (3,): to check a "
+            "call of step(x), write assert_reinplaced(step, x), which calls it"
+        ]
     )
 
 

@@ -92,6 +92,33 @@ assert "slice_scatter" in found.before
     run(compiling, body).assert_outcomes(passed=1)
 
 
+def test_apply_takes_what_trace_returns(compiling: pytest.Pytester) -> None:
+    body = """
+traced = reinplace.trace(update, *inputs(update))
+assert reinplace.apply(traced, "exact").reinplaced == ["aten::index_put.self"]
+assert "index_put_" in traced.gm.code
+"""
+    run(compiling, body).assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (
+            "apply(update)",
+            "expected an fx.GraphModule, or what reinplace.trace(fn, ...) returns, got function",
+        ),
+        ("compile(3)", "expected a callable and its arguments, got 3"),
+        ("run(3)", "expected a callable and its arguments, got 3"),
+        ("trace(3)", "expected a callable and its arguments, got 3"),
+    ],
+)
+def test_what_is_no_graph_or_no_callable_is_told(compiling: pytest.Pytester, call: str, told: str) -> None:
+    result = run(compiling, f"reinplace.{call}")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([f"E *TypeError: {told}"])
+
+
 @pytest.mark.parametrize(("my_pass", "error"), [("breaks", "KeyError"), ("ill_formed", "GraphError")])
 def test_a_pass_that_raises_leaves_the_graph_as_it_was(
     compiling: pytest.Pytester, my_pass: str, error: str

@@ -41,3 +41,24 @@ def test_an_unknown_backend_stops_the_session(compiling: pytest.Pytester) -> Non
 
 def _refuse(*args: object, **kwargs: object) -> None:
     raise RuntimeError("code generation was asked for")
+
+
+def test_an_error_that_it_helps_against_names_it(
+    compiling: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where no C++ compiler is installed; torch names no way without one."""
+    monkeypatch.setenv("TORCHINDUCTOR_FORCE_DISABLE_CACHES", "1")
+    monkeypatch.setattr("torch._inductor.config.cpp.cxx", (None, "/no/such/c++"))
+    compiling.makepyfile(
+        "from programs import *\ndef test_it(assert_reinplaced): assert_reinplaced(update, *inputs(update))"
+    )
+    result = compiling.runpytest_inprocess("--reinplace-backend=inductor")
+    result.assert_outcomes(failed=1)
+    note = "E *--reinplace-backend=graph needs no C++ compiler: it generates no code"
+    result.stdout.fnmatch_lines(["E *InvalidCxxCompiler: *", note])
+    compiling.runpytest_inprocess("--reinplace-backend=graph").assert_outcomes(passed=1)
+
+
+def test_other_errors_are_left_as_they_are(compiling: pytest.Pytester) -> None:
+    compiling.makepyfile("def test_it(reinplace): raise ValueError('mine')")
+    compiling.runpytest_inprocess().stdout.no_fnmatch_line("*--reinplace-backend*")

@@ -45,7 +45,8 @@ def test_tests_for_a_device_that_is_missing_are_skipped(compiling: pytest.Pytest
     compiling.makepyfile(TESTS.replace("DEVICE", "'cuda'"))
     result = compiling.runpytest_inprocess("--reinplace-device=cuda", "--reinplace-report", "-rs")
     result.assert_outcomes(passed=2, skipped=2)
-    result.stdout.fnmatch_lines(["SKIPPED*: no CUDA device"])
+    result.stdout.fnmatch_lines([r"SKIPPED * test_*.py:*: no CUDA device"])
+    result.stdout.no_fnmatch_line("*item_capture.py*")
 
 
 @pytest.mark.usefixtures("no_gpu")

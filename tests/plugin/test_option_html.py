@@ -316,7 +316,7 @@ def test_a_missing_package_stops_before_the_first_test(
     result = compiling.runpytest_inprocess("--reinplace-html=out.html")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        ["ERROR: --reinplace-html: needs no_such_package: pip install 'pytest-reinplace[[]html]'"]
+        ["ERROR: --reinplace-html: needs no_such_package: pip install no_such_package"]
     )
     compiling.makepyfile("def test_it(): pass")
     assert compiling.runpytest_inprocess("--reinplace-json=out.json").ret == pytest.ExitCode.OK

@@ -81,14 +81,36 @@ def test_a_pass_is_found_in_the_rootdir(compiling: pytest.Pytester, monkeypatch:
             "--reinplace-pass: expected one of inductor, exact or package.module:attribute, got 'a-b:c'",
         ),
         ("", "--reinplace-pass: expected one of inductor, exact or package.module:attribute, got ''"),
-        ("no.such:f", "pass 'no.such:f': module 'no.such' cannot be imported: ModuleNotFoundError: *"),
-        ("my_passes:nosuch", "pass 'my_passes:nosuch': <module 'my_passes' *> has no attribute 'nosuch'"),
-        ("my_passes:Nested.nosuch", "pass 'my_passes:Nested.nosuch': * has no attribute 'nosuch'"),
-        ("my_passes:number", "pass 'my_passes:number': expected a callable over a graph, got 3"),
+        (
+            "no.such:f",
+            "--reinplace-pass: pass 'no.such:f': module 'no.such' cannot be imported: ModuleNotFoundError: "
+            "No module named 'no'; it is looked for on sys.path and in {root}",
+        ),
+        (
+            "imports_none:f",
+            "--reinplace-pass: pass 'imports_none:f': module 'imports_none' cannot be imported: "
+            "ModuleNotFoundError: No module named 'no' (at *imports_none.py:1)",
+        ),
+        (
+            "my_passes:over_modul",
+            "--reinplace-pass: pass 'my_passes:over_modul': <module 'my_passes' *> has no attribute "
+            "'over_modul': did you mean 'over_module'?",
+        ),
+        (
+            "my_passes:Nested.atribute",
+            "--reinplace-pass: pass 'my_passes:Nested.atribute': * has no attribute 'atribute': did you mean "
+            "'attribute'?",
+        ),
+        (
+            "my_passes:number",
+            "--reinplace-pass: pass 'my_passes:number': expected a callable over a graph, got 3",
+        ),
     ],
 )
 def test_a_wrong_name_stops_the_session(compiling: pytest.Pytester, name: str, message: str) -> None:
     write(compiling, "inductor", [])
+    compiling.makepyfile(imports_none="import no.such")
+    message = message.replace("{root}", str(compiling.path))
     result = compiling.runpytest_inprocess(f"--reinplace-pass={name}")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: {message}".replace("[", "[[]")])

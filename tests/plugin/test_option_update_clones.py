@@ -128,7 +128,16 @@ def test_anything_else_is_left_and_named(compiling: pytest.Pytester, text: str, 
     result = compiling.runpytest_inprocess(UPDATE)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines([f"*: left as it is: {why} (of test_it.py::test_it)"])
+    result.stdout.no_fnmatch_line("*--reinplace-update-clones writes*")  # it just did not
     assert path.read_bytes() == old
+
+
+def test_lists_of_a_file_are_told_as_they_stand_in_it(compiling: pytest.Pytester) -> None:
+    tests = [f"def test_{i}(assert_clones):\n    {KEEP}\n    assert_clones == []\n" for i in (1, 2, 3)]
+    write(compiling, "\n".join(tests))  # lines 6, 10 and 14: as texts these come the other way
+    result = compiling.runpytest_inprocess(UPDATE)
+    in_order = ", ".join(f"test_it.py::test_{i}" for i in (1, 2, 3))
+    result.stdout.fnmatch_lines([f"test_it.py: 3 lists updated, of {in_order}"])
 
 
 PARAMETRIZED = (

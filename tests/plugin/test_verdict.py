@@ -69,6 +69,7 @@ def test_clone_lists_are_compared_with_counts() -> None:
     found = clones_are([BAD], ["lib::op.y", "lib::op.y", "a"])
     assert found.problems[0] == "2 expected clones are missing: lib::op.y, a"
     assert found.explained == ()
+    assert str(found).endswith(f"\n{wording.UPDATE}") and wording.UPDATE not in str(all_in_place([BAD]))
 
 
 def test_names_of_a_list_that_are_no_labels_are_told() -> None:
