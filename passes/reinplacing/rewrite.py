@@ -25,7 +25,7 @@ from ..ops.source import where
 from ..ops.wrapper_names import wraps_operator
 from .facts.candidate import Snapshot
 from .facts.decision import Decision
-from .kinds import call, kind, out_wrapper
+from .kinds import kind, out_wrapper
 from .layout import hidden_alias
 from .model import declared
 from .write.rewriter import Rewriter
@@ -182,8 +182,6 @@ class _Walk(Rewriter):
             written: Any = node.kwargs["tensors_to_clone"]
             read = {n: v if n in written else map_arg(v, swap) for n, v in inner.items()}
             node.kwargs = {**node.kwargs, "kwargs": read}
-        elif node in self.model.calls.ties:
-            node.args = call.swapped(node, self.model.calls, current, copy)
         else:  # self is the first argument and stays
             node.args = (node.args[0], *map_arg(node.args[1:], swap))
             node.kwargs = map_arg(node.kwargs, swap)

@@ -13,7 +13,7 @@ from ..graph import wellformed
 from ..graph.collector import paused
 from ..graph.sizes import shape_env_of
 from ..report import Report
-from . import plan, tied_plan
+from . import plan
 from .facts.candidate import Candidate
 from .facts.decision import Decision
 from .facts.options import DEFAULT, Options, Ordering, Policy
@@ -52,7 +52,7 @@ def reinplace(gm: GraphModule, *, policy: Policy = "memory", order: Ordering = "
     graph = _graph_of(gm)
     if isinstance(gm, GraphModule):
         wellformed.check_code(graph)
-    report = _planned(graph, options, tied_plan.plan, carry_out=True)
+    report = _planned(graph, options, plan.whole, carry_out=True)
     if isinstance(gm, GraphModule):
         gm.recompile()
     return report
@@ -84,7 +84,7 @@ def analyze(gm: GraphModule, *, policy: Policy = "memory", order: Ordering = "fr
         ReinplaceError: an option has another value.
     """
     options = Options(policy, order)
-    return _planned(_graph_of(gm), options, tied_plan.plan, carry_out=False)
+    return _planned(_graph_of(gm), options, plan.whole, carry_out=False)
 
 
 @paused()

@@ -51,12 +51,6 @@ def rank(decision: Decision) -> Rank:
     return Rank(copied + sum(decision.returned.values()), sum(c.fresh for c in refused), added)
 
 
-def summed(ranks: Iterable[Rank]) -> Rank:
-    """Return how good decisions about several graphs are together."""
-    found = list(ranks)
-    return Rank(sum(r.copied for r in found), sum(r.fresh for r in found), sum(r.added for r in found))
-
-
 def of_region(model: Model, region: Region) -> int:
     """Return the bytes of a copy of a region, what every figure here is made of."""
     return model.nbytes(region)
