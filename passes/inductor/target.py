@@ -22,7 +22,6 @@ class InductorTarget(Target):
 
     fuses = True
     makes_as_told = True
-    sees_declared_aliases = False  # it takes the result for an unrelated tensor
     returns_operands = False
     drops_identities = True
     converts_stores = True

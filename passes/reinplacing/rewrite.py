@@ -27,7 +27,6 @@ from .facts.candidate import Snapshot
 from .facts.decision import Decision
 from .kinds import kind, out_wrapper
 from .layout import hidden_alias
-from .model import declared
 from .write.rewriter import Rewriter
 
 
@@ -128,10 +127,6 @@ class _Walk(Rewriter):
             source: Any = node.args[0]
             if isinstance(source.meta.get("val"), list | tuple):
                 node.meta["val"] = source.meta["val"][node.args[1]]
-            self.stale.update(node.users)
-            return
-        if declared.is_alias(node):
-            node.meta["val"] = declared.revalued(self.model, node, self.shift_of)
             self.stale.update(node.users)
             return
         if hidden_alias.is_operand(self.model, node):  # views of it must lie where it lies now

@@ -22,8 +22,6 @@ class Target:
     Attributes:
         fuses: whether view scatters and lists are computed on the way, by what makes or uses them.
         makes_as_told: whether results have the strides, and begin, as their fake tensors say.
-        sees_declared_aliases: whether the result of an operator that is declared to alias an argument is
-            taken for a view of it.
         returns_operands: whether ``device_put`` and the like return an operand that is there already.
         drops_identities: whether operators that change nothing are replaced by their operand.
         converts_stores: whether storing through a view of another dtype converts the values.
@@ -31,7 +29,6 @@ class Target:
 
     fuses: bool = False
     makes_as_told: bool = False
-    sees_declared_aliases: bool = True
     returns_operands: bool = True
     drops_identities: bool = False
     converts_stores: bool = False
