@@ -33,7 +33,7 @@ def visit(model: Model, node: Node) -> bool:
         model.values[node] = model.fresh(node, node.meta["val"], opaque=True)
         return True
     call = higher_order.call_of(node)
-    if call is None or not is_understood(call, model.calls.summaries):
+    if call is None or not _is_understood(call, model.calls.summaries):
         return False
     _add_reads(model, call)
     model.values[node] = model.fresh(node, node.meta["val"])
@@ -41,7 +41,7 @@ def visit(model: Model, node: Node) -> bool:
     return True
 
 
-def is_understood(call: higher_order.Call, summaries: Summaries) -> bool:
+def _is_understood(call: higher_order.Call, summaries: Summaries) -> bool:
     """Return whether it is known what a call does: all its subgraphs have summaries that fit it."""
     values = call.node.meta.get("val")
     if not isinstance(values, list | tuple):
@@ -49,18 +49,7 @@ def is_understood(call: higher_order.Call, summaries: Summaries) -> bool:
     known = [summaries.of(body.module) for body in call.bodies]
     if any(s is None or len(s.outputs) != len(values) for s in known):
         return False
-    if any(summaries.of(body.module) is None for body in call.tests):
-        return False
-    # A copy of an operand begins at offset 0, where a subgraph may not look for it.
-    return all(_begins_at_zero(call, body) for body in (*call.bodies, *call.tests))
-
-
-def _begins_at_zero(call: higher_order.Call, body: higher_order.Body) -> bool:
-    """Return whether all operands of a subgraph that names bytes by offsets begin their storage."""
-    if not names_offsets(body.module.graph):
-        return True
-    values = [higher_order.value_of(call.value(slot)) for slot in body.operands]
-    return all(v is None or as_size(v.storage_offset()) == 0 for v in values)
+    return all(summaries.of(body.module) is not None for body in call.tests)
 
 
 def _is_associative_scan(node: Node) -> bool:
