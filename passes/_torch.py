@@ -136,22 +136,6 @@ def inductor_setting(name: str) -> Any:
     return getattr(private("torch._inductor", "config"), name, None)
 
 
-@functools.cache
-def scan_runs_each_step_once() -> bool:
-    """Return whether an eager scan runs its body once for each element.
-
-    Older ones run it on the first element once more, to learn the shapes of the results.
-    """
-    runs: list[int] = []
-
-    def body(carry: torch.Tensor, x: torch.Tensor) -> list[torch.Tensor]:
-        runs.append(1)
-        return [carry + x, x.clone()]
-
-    private("torch._higher_order_ops.scan", "generic_scan")(body, [torch.zeros(1)], [torch.zeros(2, 1)])
-    return len(runs) == 2
-
-
 def statically_known(shape_env: Any, expr: Any) -> bool:
     """Return whether a sympy relation holds for all sizes; never adds a guard."""
     if expr is True or expr is False or (getattr(expr, "is_Boolean", False) and expr in (True, False)):

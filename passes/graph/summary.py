@@ -1,4 +1,4 @@
-"""What running a subgraph does to its operands: the bytes it reads, and what its outputs may share with them.
+"""What the outputs of a subgraph may share with its operands, and whether anything else is known of it.
 
 A summary is made bottom-up in one walk that asks schemas only, so that a subgraph which was rewritten
 already (Inductor finishes subgraphs first) is read as well as a functional one. A subgraph that writes its
@@ -11,18 +11,15 @@ import contextlib
 import dataclasses
 import itertools
 import operator
-from collections import defaultdict
 from typing import Any, cast
 
 import torch
 from torch.fx import GraphModule, Node
 
 from .. import _torch
-from ..memory.region import Region
 from ..ops import higher_order, identities
 from ..ops.nested import inside, mapped, nodes
 from ..ops.schema import arguments, has_tensor, is_operator, schema_of, tensors, traits_of
-from ..ops.views import is_absolute
 from ..ops.wrapper_names import is_wrapper, wraps_operator
 from .alias import written
 
@@ -49,27 +46,15 @@ class Summary:
     """What a subgraph does.
 
     Args:
-        placeholders: the fake values of the placeholders.
-        reads: for each placeholder whose elements are read the regions, in its own storage; ``None``
-            stands for the whole storage.
         outputs: what is returned, ``None`` for what is no tensor.
-        pinned: the placeholders of which bytes are named by an offset into their storage.
     """
 
-    placeholders: tuple[Any, ...]
-    reads: dict[int, frozenset[Region | None]]
     outputs: tuple[Output | None, ...]
-    pinned: frozenset[int] = frozenset()
 
     def operands_of(self, result: int) -> frozenset[int]:
         """Return the placeholders whose storage a result may lie in."""
         output = self.outputs[result]
         return frozenset(o for o in output.origins if isinstance(o, int)) if output else frozenset()
-
-    def stacked(self, call: higher_order.Call) -> frozenset[int]:
-        """Return the placeholders that a call copies: the subgraph hands them on, to be stacked."""
-        results = [i for i in range(len(self.outputs)) if call.is_stacked(i)]
-        return frozenset().union(*(self.operands_of(i) for i in results))
 
     def is_fresh(self, result: int) -> bool:
         """Return whether a result shares storage neither with an operand nor with another result."""
@@ -113,12 +98,9 @@ class _NotUnderstoodError(Exception):
 class _Walk:
     def __init__(self, module: GraphModule, known: Summaries) -> None:
         self._graph = module.graph
-        self._is_absolute = any(is_absolute(n) for n in module.graph.nodes)
         self._known = known
         self._values: dict[Node, Any] = {}  # nested like the node's value; origins where tensors are
-        self._placeholders: list[Any] = []
-        self._reads: dict[int, set[Region | None]] = defaultdict(set)
-        self._pinned: set[int] = set()
+        self._count = 0  # of placeholders
 
     def summary(self) -> Summary:
         for node in self._graph.nodes:
@@ -127,9 +109,7 @@ class _Walk:
         returned = higher_order.outputs(self._graph)
         if returned is None:
             raise _NotUnderstoodError
-        reads = {i: frozenset(regions) for i, regions in self._reads.items()}
-        outputs = tuple(map(self._output, returned))
-        return Summary(tuple(self._placeholders), reads, outputs, frozenset(self._pinned))
+        return Summary(tuple(map(self._output, returned)))
 
     def _output(self, node: Any) -> Output | None:
         value, origins = higher_order.value_of(node), self._of(node)
@@ -141,17 +121,15 @@ class _Walk:
         return Output(value, origins)
 
     def _value(self, node: Node) -> Any:
-        """Return the origins of what a node makes, and note what it reads."""
+        """Return the origins of what a node makes."""
         val = node.meta.get("val")
         if node.op == "placeholder":
-            self._placeholders.append(val)
-            return _everywhere(val, frozenset({len(self._placeholders) - 1}))
+            self._count += 1
+            return _everywhere(val, frozenset({self._count - 1}))
         if node.op == "get_attr":
             return frozenset({(node, 0)}) if higher_order.subgraph(self._graph, node) is None else None
         if node.op != "call_function":
             raise _NotUnderstoodError
-        if is_absolute(node):
-            self._pin(self._of(_given(node)))
         if node.target is operator.getitem:
             source, key = cast(tuple[Any, Any], node.args)
             value = self._values.get(source) if isinstance(source, Node) else None
@@ -162,7 +140,6 @@ class _Walk:
         if is_operator(node.target):
             return self._operator(node)
         if _clones_what_it_writes(node):
-            self._read(_given(node))
             return self._fresh(node)
         if self._of(_given(node)) or has_tensor(val):
             raise _NotUnderstoodError
@@ -174,15 +151,10 @@ class _Walk:
         if schema.view:
             return _everywhere(node.meta.get("val"), frozenset().union(*returned))
         if schema.view_or_copy:
-            self._read(_given(node))
             return _everywhere(node.meta.get("val"), self._of(_given(node)) | {(node, 0)})
         outer = (isinstance(o, int) or o[0].op == "get_attr" for o in self._of(written(node)))
         if schema.hides_accesses or any(outer):
             raise _NotUnderstoodError  # it writes an operand, or what its module keeps
-        if schema.name == "aten::copy":
-            self._read(given["src"])  # of the other operand it takes the shape
-        elif not schema.meta_only:
-            self._read(_given(node))
         value = self._fresh(node)
         if isinstance(value, list) and len(value) == len(returned):
             return [
@@ -211,65 +183,26 @@ class _Walk:
 
     def _called(self, call: higher_order.Call) -> list[Any]:
         """Carry the summaries of subgraphs over to the operands of their call."""
-        given: set[higher_order.Slot] = set()
-        for body in (*call.bodies, *call.tests):
-            given.update(body.operands)
-            summary = self._summary(body)
-            for number in (*summary.reads, *summary.stacked(call)):
-                self._read(call.value(body.operands[number]))
-            for number in summary.pinned:
-                self._pin(self._of(call.value(body.operands[number])))
-        for slot in (*call.handed_on, *(slot for slot in call.slots if slot not in given)):
-            self._read(call.value(slot))
         value = call.node.meta.get("val")
-        if not isinstance(value, list | tuple):
+        known = [self._known.of(body.module) for body in (*call.bodies, *call.tests)]
+        if not isinstance(value, list | tuple) or None in known:
             raise _NotUnderstoodError
         return [_everywhere(v, self._result(call, i)) for i, v in enumerate(value)]
-
-    def _summary(self, body: higher_order.Body) -> Summary:
-        summary = self._known.of(body.module)
-        if summary is None:
-            raise _NotUnderstoodError
-        return summary
 
     def _result(self, call: higher_order.Call, result: int) -> Origins:
         found: set[Origin] = {(call.node, result)}
         for body in call.bodies if not call.is_stacked(result) else ():
-            summary = self._summary(body)
+            summary = self._known.of(body.module)
+            assert summary is not None
             found |= self._of([call.value(body.operands[i]) for i in summary.operands_of(result)])
             if not summary.is_fresh(result):
                 found.add((call.node, -1))  # one storage stands for all results that are tied together
         return frozenset(found)
 
-    def _pin(self, origins: Origins) -> None:
-        """Note storages that are addressed by offsets; such addresses may reach any of their bytes."""
-        for origin in origins:
-            if isinstance(origin, int):
-                self._pinned.add(origin)
-                self._reads[origin].add(None)
-
     def _of(self, value: Any) -> Origins:
         """Return where what lies inside an argument may lie."""
         found = (inside(frozenset, self._values.get(node)) for node in nodes(value))
         return frozenset(itertools.chain.from_iterable(itertools.chain.from_iterable(found)))
-
-    def _read(self, value: Any) -> None:
-        for node in nodes(value):
-            for origin in self._of(node):
-                if isinstance(origin, int):
-                    self._reads[origin].add(self._region(node, origin))
-
-    def _region(self, node: Node, number: int) -> Region | None:
-        """Return the bytes of a node inside a placeholder's storage, ``None`` for all of them.
-
-        Bytes that are named by their offset into the storage are others for each operand.
-        """
-        value, owner = higher_order.value_of(node), self._placeholders[number]
-        if value is None or not isinstance(owner, torch.Tensor):
-            return None
-        key = _torch.storage_key(owner)
-        same = key is not None and _torch.storage_key(value) == key
-        return Region.of(value) if same and not self._is_absolute else None
 
 
 def _everywhere(value: Any, origins: Origins) -> Any:

@@ -22,11 +22,9 @@ class InductorTarget(Target):
 
     fuses = True
     makes_as_told = True
-    sees_declared_aliases = False  # it takes the result for an unrelated tensor
     returns_operands = False
     drops_identities = True
     converts_stores = True
-    begins_anywhere = False
 
     def sees_view(self, node: Node, of_input: bool) -> bool:
         """Return whether a view is lowered as one."""

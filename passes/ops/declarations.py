@@ -9,7 +9,7 @@ believed: ``pytest_reinplace.passes.verify.check_declaration`` runs an operator 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Any
 
@@ -38,7 +38,6 @@ class Declaration:
         op: the operator's name, ``"mylib::silu_and_mul.default"``.
         reads: the arguments whose elements it reads, ``None`` for all.
         writes: the arguments that it writes although nothing says so.
-        aliases: ``(result, argument)`` pairs: which results share storage with which argument.
         write_only: the mutable arguments that it overwrites whole without reading them.
         elementwise: whether element i of what it writes depends on element i of its operands alone.
     """
@@ -46,14 +45,13 @@ class Declaration:
     op: str
     reads: tuple[Argument, ...] | None = None
     writes: tuple[Argument, ...] = ()
-    aliases: tuple[tuple[int, Argument], ...] = ()
     write_only: tuple[str, ...] = ()
     elementwise: bool = False
 
     @property
     def places(self) -> bool:
-        """Whether it says what a node of the operator reads, writes and aliases in a functional graph."""
-        return self.reads is not None or bool(self.writes) or bool(self.aliases)
+        """Whether it says what a node of the operator reads and writes in a functional graph."""
+        return self.reads is not None or bool(self.writes)
 
     def reads_argument(self, argument: Argument) -> bool:
         """Return whether the elements of an argument are read."""
@@ -90,7 +88,6 @@ def declare(
     *,
     reads: Iterable[Argument] | None = None,
     writes: Iterable[Argument] = (),
-    aliases: Mapping[int, Argument] | None = None,
     write_only: Iterable[str] = (),
     elementwise: bool = False,
 ) -> Registration:
@@ -106,8 +103,6 @@ def declare(
             By default it reads all. Mutable arguments are read unless they are ``write_only``.
         writes: the arguments that it writes although no schema says so. Nothing else is ever put in place
             in their storage.
-        aliases: ``{result: argument}``: this result (0 for the only one) shares storage with this argument.
-            A result that is not named shares storage with nothing.
         write_only: mutable arguments that it overwrites whole, every element, and whose old elements it
             never reads. In place they hold nothing back; else they cost an empty buffer and no copy.
         elementwise: that for each i it reads element i of every operand before it writes element i of any,
@@ -125,7 +120,6 @@ def declare(
         op=_name(op),
         reads=None if reads is None else _given("reads", reads),
         writes=_given("writes", writes),
-        aliases=_aliases(aliases),
         write_only=tuple(str(a) for a in _given("write_only", write_only)),
         elementwise=_flag(elementwise),
     )
@@ -186,14 +180,6 @@ def _given(what: str, arguments: Iterable[Argument]) -> tuple[Argument, ...]:
     return tuple(sorted(set(given), key=str))
 
 
-def _aliases(aliases: Any) -> tuple[tuple[int, Argument], ...]:
-    if aliases is not None and not isinstance(aliases, Mapping):
-        raise DeclarationError(f"expected {{result: argument}} for aliases=, got {aliases!r}")
-    found = dict(aliases or {})
-    _given("aliases", tuple(found.values()))
-    return tuple(sorted(found.items(), key=str))
-
-
 def _flag(value: Any) -> bool:
     if not isinstance(value, bool):
         raise DeclarationError(f"expected True or False for elementwise=, got {value!r}")
@@ -206,7 +192,6 @@ def _check_operator(op: Any, declaration: Declaration) -> None:
     groups = (
         ("reads", declaration.reads or ()),
         ("writes", declaration.writes),
-        ("aliases", tuple(a for _, a in declaration.aliases)),
         ("write_only", declaration.write_only),
     )
     for what, arguments in groups:
@@ -216,11 +201,6 @@ def _check_operator(op: Any, declaration: Declaration) -> None:
                     f"{what}= names {argument!r}, which is no argument of {declaration.op}: it has "
                     f"{', '.join(names) or 'none'}"
                 )
-    for result, _ in declaration.aliases:
-        if isinstance(result, bool) or not isinstance(result, int) or not 0 <= result < len(schema.returns):
-            raise DeclarationError(
-                f"aliases= names result {result!r} of {declaration.op}, which has {len(schema.returns)}"
-            )
     _check_mutable(schema, declaration)
 
 
@@ -234,10 +214,10 @@ def _check_mutable(schema: Any, declaration: Declaration) -> None:
             )
         if name in (declaration.reads or ()):
             raise DeclarationError(f"{name!r} of {declaration.op} is in reads= and in write_only=")
-    if mutable and (set(declaration.writes) - mutable or declaration.aliases):
+    if mutable and set(declaration.writes) - mutable:
         raise DeclarationError(
             f"{declaration.op} writes {', '.join(sorted(mutable))} by its schema, and functionalization "
-            "copies only these: correct the schema instead of declaring further writes or aliases"
+            "copies only these: correct the schema instead of declaring further writes"
         )
 
 
@@ -247,10 +227,7 @@ def _check_higher_order(declaration: Declaration) -> None:
             raise DeclarationError(
                 f"{what}= is for operators with a schema, and {declaration.op} is a higher-order operator"
             )
-    arguments = (*(declaration.reads or ()), *declaration.writes, *(a for _, a in declaration.aliases))
+    arguments = (*(declaration.reads or ()), *declaration.writes)
     for argument in arguments:
         if isinstance(argument, int) and argument < 0:
             raise DeclarationError(f"expected positions from 0 on for {declaration.op}, got {argument}")
-    for result, _ in declaration.aliases:
-        if not isinstance(result, int) or result < 0:
-            raise DeclarationError(f"expected results from 0 on for {declaration.op}, got {result!r}")

@@ -50,22 +50,16 @@ class Call:
 
     Args:
         node: the call.
-        name: the operator's name.
         bodies: the subgraphs whose outputs are the results of the call, each on its own.
         tests: subgraphs that only decide whether to go on.
-        slots: all operands.
-        names: the name of each argument that holds operands, by its position.
         carried: how many results are carried from one iteration to the next; 0 where nothing is.
         stacked: whether results from position ``carried`` on are stacked from what the iterations return.
         may_skip: whether the bodies may run not even once; then carried results are copies.
     """
 
     node: Node
-    name: str
     bodies: tuple[Body, ...]
     tests: tuple[Body, ...]
-    slots: tuple[Slot, ...]
-    names: dict[int, str]
     carried: int = 0
     stacked: bool = False
     may_skip: bool = False
@@ -75,17 +69,6 @@ class Call:
         position, item = slot
         argument: Any = self.node.args[position]
         return argument if item is None else argument[item]
-
-    def label(self, slot: Slot) -> str:
-        """Return a slot as labels name it."""
-        position, item = slot
-        name = self.names[position]
-        return name if item is None else f"{name}[{item}]"
-
-    @property
-    def handed_on(self) -> tuple[Slot, ...]:
-        """The operands that are results where the bodies do not run: whatever these do, they are read."""
-        return self.slots[: self.carried] if self.may_skip else ()
 
     def is_stacked(self, result: int) -> bool:
         """Return whether a result is made by stacking."""
@@ -114,7 +97,7 @@ def call_of(node: Node) -> Call | None:
         return None
     for name, read in _READERS.items():
         if node.target is _torch.hop(name) and node.target is not None:
-            call = read(node, name)
+            call = read(node)
             return call if call is not None and _fits(call) else None
     return None
 
@@ -143,16 +126,16 @@ def _items(node: Node, position: int) -> list[Slot] | None:
     return [(position, i) for i in range(len(node.args[position]))]  # type: ignore[arg-type]
 
 
-def _cond(node: Node, name: str) -> Call | None:
+def _cond(node: Node) -> Call | None:
     operands = _items(node, 3)
     modules = [subgraph(node.graph, n) for n in node.args[1:3]]
     if operands is None or len(node.args) != 4 or None in modules:
         return None
     bodies = tuple(Body(m, tuple(operands)) for m in modules if m is not None)
-    return Call(node, name, bodies, (), ((0, None), *operands), {0: "pred", 3: "operands"})
+    return Call(node, bodies, ())
 
 
-def _while_loop(node: Node, name: str) -> Call | None:
+def _while_loop(node: Node) -> Call | None:
     carried, captured = _items(node, 2), _items(node, 3)
     if carried is None or captured is None or len(node.args) != 4:
         return None
@@ -160,12 +143,11 @@ def _while_loop(node: Node, name: str) -> Call | None:
     if test is None or body is None:
         return None
     slots = (*carried, *captured)
-    names = {2: "carried_inputs", 3: "additional_inputs"}
     bodies, tests = (Body(body, slots),), (Body(test, slots),)
-    return Call(node, name, bodies, tests, slots, names, carried=len(carried), may_skip=True)
+    return Call(node, bodies, tests, carried=len(carried), may_skip=True)
 
 
-def _scan(node: Node, name: str) -> Call | None:
+def _scan(node: Node) -> Call | None:
     init, xs, captured = (_items(node, i) for i in (1, 2, 3))
     body = subgraph(node.graph, node.args[0])
     # Without anything to scan over torch hands the initial values on.
@@ -173,30 +155,28 @@ def _scan(node: Node, name: str) -> Call | None:
         return None
     slots = (*init, *xs, *captured)
     sliced = frozenset(range(len(init), len(init) + len(xs)))
-    names = {1: "init", 2: "xs", 3: "additional_inputs"}
-    return Call(node, name, (Body(body, slots, sliced),), (), slots, names, carried=len(init), stacked=True)
+    return Call(node, (Body(body, slots, sliced),), (), carried=len(init), stacked=True)
 
 
-def _map(node: Node, name: str) -> Call | None:
+def _map(node: Node) -> Call | None:
     xs, captured = _items(node, 1), _items(node, 2)
     body = subgraph(node.graph, node.args[0])
     if not xs or captured is None or len(node.args) != 3 or body is None:
         return None
     slots = (*xs, *captured)
     sliced = frozenset(range(len(xs)))
-    return Call(node, name, (Body(body, slots, sliced),), (), slots, {1: "xs", 2: "pos_args"}, stacked=True)
+    return Call(node, (Body(body, slots, sliced),), (), stacked=True)
 
 
-def _invoke_subgraph(node: Node, name: str) -> Call | None:
+def _invoke_subgraph(node: Node) -> Call | None:
     body = subgraph(node.graph, node.args[0]) if node.args else None
     if body is None:
         return None
     slots: tuple[Slot, ...] = tuple((i, None) for i in range(2, len(node.args)))
-    names = {i: f"operands[{i - 2}]" for i, _ in slots}
-    return Call(node, name, (Body(body, slots),), (), slots, names)
+    return Call(node, (Body(body, slots),), ())
 
 
-_READERS: dict[str, Callable[[Node, str], Call | None]] = {
+_READERS: dict[str, Callable[[Node], Call | None]] = {
     "cond": _cond,
     "while_loop": _while_loop,
     "scan": _scan,

@@ -93,9 +93,6 @@ def _contract(op: Any, declared: Declaration | None) -> OpSchema:
         returns = (schema.arguments[0].name,)
     names = tuple(a.name for a in schema.arguments)
     declared = declared or Declaration(name)
-    if declared.aliases:
-        returns = tuple(str(a) if a is not None else None for a in map(
-            dict(declared.aliases).get, range(len(returns))))  # fmt: skip
     return OpSchema(
         **{trait: getattr(row, trait) for trait in _TRAITS},
         name=name,

@@ -144,7 +144,7 @@ def _layout(hints: Hints, candidate: Candidate, refusal: Refusal, line: str) -> 
 def _unknown_op(hints: Hints, candidate: Candidate, refusal: Refusal, line: str) -> str:
     if all(is_operator(node.target) for node in refusal.blockers):
         return Reason.UNKNOWN_OP.hint
-    return "declare what it reads, writes and aliases: pytest_reinplace.passes.declare"
+    return "declare what it reads and writes: pytest_reinplace.passes.declare"
 
 
 def _lowering(hints: Hints, candidate: Candidate, refusal: Refusal, line: str) -> str:

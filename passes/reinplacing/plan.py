@@ -1,22 +1,25 @@
 """A plan for a graph and all subgraphs that it calls, decided bottom-up and carried out whole or not at all.
 
 Subgraphs are planned on copies of their graphs; the copies take the place of the originals when everything
-else went well. Inside a subgraph the placeholders belong to the caller, so nothing is written into them,
-except where ``tied_plan.py`` shows that a subgraph may leave a result in the bytes of an operand.
+else went well. Inside a subgraph the placeholders belong to the caller, so nothing is written into them.
 """
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 
 from torch.fx import Graph, GraphModule, Node
 
+from ..errors import GraphError
+from ..graph.find_layouts import known
+from ..graph.summary import Summaries
 from ..ops import higher_order
 from ..report import Outcome, Report
 from .decide.settle import decided
 from .describe import describe
-from .facts import price
+from .facts.calls import Calls
 from .facts.decision import Decision
 from .facts.model import calls_of
 from .facts.options import Options
@@ -39,11 +42,6 @@ class Plan:
     def graph(self) -> Graph:
         """The graph that is planned."""
         return self.decision.model.graph
-
-    @property
-    def rank(self) -> price.Rank:
-        """How good the plan is, less is better: as for one decision."""
-        return price.summed([price.rank(self.decision), *(plan.rank for plan in self.inner.values())])
 
     def report(self) -> Report:
         """Return the outcomes of all candidates; those of a subgraph stand where it is called first."""
@@ -105,23 +103,25 @@ def alone(graph: Graph, options: Options) -> Plan:
     return Plan(decided(graph, calls_of(graph, options), options), {})
 
 
-def shared(root: Graph) -> frozenset[GraphModule]:
-    """Return the subgraphs that are called from several graphs, or used for anything but known calls."""
-    users: dict[GraphModule, set[int]] = {}
-    odd: set[GraphModule] = set()
-    pending, seen = [root], set[int]()
-    while pending:
-        graph = pending.pop()
-        if id(graph) in seen:
-            continue
-        seen.add(id(graph))
-        known = {call.node for call in higher_order.calls(graph)}
-        for node in graph.find_nodes(op="get_attr"):
-            module = higher_order.subgraph(graph, node)
-            if module is None:
-                continue
-            users.setdefault(module, set()).add(id(graph))
-            if not known.issuperset(node.users):
-                odd.add(module)
-            pending.append(module.graph)
-    return frozenset(odd | {m for m, graphs in users.items() if len(graphs) > 1})
+def whole(root: Graph, options: Options) -> Plan:
+    """Plan a graph and everything that it calls.
+
+    Raises:
+        GraphError: the graph itself is not functional; a subgraph that is not stays as it is.
+    """
+    summaries, values = Summaries(), known(root)
+    found: dict[GraphModule, Plan | None] = {}
+
+    def planned(graph: Graph) -> Plan:
+        bodies = (body for call in higher_order.calls(graph) for body in (*call.bodies, *call.tests))
+        modules = dict.fromkeys(body.module for body in bodies)
+        for module in modules:
+            if module not in found:
+                found[module] = None  # a subgraph that calls itself stays as it is
+                with contextlib.suppress(GraphError):
+                    found[module] = planned(copied(module))
+        calls = Calls(summaries, values, inner=graph is not root)
+        inner = {module: plan for module in modules if (plan := found[module]) is not None}
+        return Plan(decided(graph, calls, options), inner)
+
+    return planned(root)

@@ -25,9 +25,8 @@ from ..ops.source import where
 from ..ops.wrapper_names import wraps_operator
 from .facts.candidate import Snapshot
 from .facts.decision import Decision
-from .kinds import call, kind, out_wrapper
+from .kinds import kind, out_wrapper
 from .layout import hidden_alias
-from .model import declared
 from .write.rewriter import Rewriter
 
 
@@ -130,10 +129,6 @@ class _Walk(Rewriter):
                 node.meta["val"] = source.meta["val"][node.args[1]]
             self.stale.update(node.users)
             return
-        if declared.is_alias(node):
-            node.meta["val"] = declared.revalued(self.model, node, self.shift_of)
-            self.stale.update(node.users)
-            return
         if hidden_alias.is_operand(self.model, node):  # views of it must lie where it lies now
             node.meta["val"] = node.all_input_nodes[0].meta["val"]
             self.stale.update(node.users)
@@ -182,8 +177,6 @@ class _Walk(Rewriter):
             written: Any = node.kwargs["tensors_to_clone"]
             read = {n: v if n in written else map_arg(v, swap) for n, v in inner.items()}
             node.kwargs = {**node.kwargs, "kwargs": read}
-        elif node in self.model.calls.ties:
-            node.args = call.swapped(node, self.model.calls, current, copy)
         else:  # self is the first argument and stays
             node.args = (node.args[0], *map_arg(node.args[1:], swap))
             node.kwargs = map_arg(node.kwargs, swap)

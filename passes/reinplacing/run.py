@@ -13,11 +13,10 @@ from ..graph import wellformed
 from ..graph.collector import paused
 from ..graph.sizes import shape_env_of
 from ..report import Report
-from . import plan, tied_plan
+from . import plan
 from .facts.candidate import Candidate
 from .facts.decision import Decision
 from .facts.options import DEFAULT, Options, Ordering, Policy
-from .layout.true_values import with_true_values
 
 Planner = Callable[[Graph, Options], plan.Plan]
 Teller = Callable[[Decision], object]
@@ -52,7 +51,7 @@ def reinplace(gm: GraphModule, *, policy: Policy = "memory", order: Ordering = "
     graph = _graph_of(gm)
     if isinstance(gm, GraphModule):
         wellformed.check_code(graph)
-    report = _planned(graph, options, tied_plan.plan, carry_out=True)
+    report = _planned(graph, options, plan.whole, carry_out=True)
     if isinstance(gm, GraphModule):
         gm.recompile()
     return report
@@ -84,7 +83,7 @@ def analyze(gm: GraphModule, *, policy: Policy = "memory", order: Ordering = "fr
         ReinplaceError: an option has another value.
     """
     options = Options(policy, order)
-    return _planned(_graph_of(gm), options, tied_plan.plan, carry_out=False)
+    return _planned(_graph_of(gm), options, plan.whole, carry_out=False)
 
 
 @paused()
@@ -108,13 +107,9 @@ def parted_lists(graph: Graph, options: Options = DEFAULT) -> list[Node]:
     Raises:
         GraphError: it is no functional graph.
     """
-
-    def work() -> list[Node]:
-        with _torch.untouched(shape_env_of(graph)):
-            decision = plan.alone(graph, options).decision
-        return [node for node, found in decision.model.candidates_of.items() if _is_parted(decision, found)]
-
-    return with_true_values(graph, work, lowered=options.target.makes_as_told, keep=False)
+    with _torch.untouched(shape_env_of(graph)):
+        decision = plan.alone(graph, options).decision
+    return [node for node, found in decision.model.candidates_of.items() if _is_parted(decision, found)]
 
 
 def _is_parted(decision: Decision, candidates: Sequence[Candidate]) -> bool:
@@ -126,21 +121,17 @@ def _is_parted(decision: Decision, candidates: Sequence[Candidate]) -> bool:
 
 
 def _planned(graph: Graph, options: Options, planner: Planner, *, carry_out: bool) -> Report:
-    """Plan a graph on its true values, and carry the plan out if wanted; returns what is in it.
+    """Plan a graph, and carry the plan out if wanted; returns what is in it.
 
     What is not known of sizes is not asked for while it is planned. What is written then may ask for it, as
     torch does when it runs the same operators.
     """
-
-    def work() -> Report:
-        with _torch.untouched(shape_env_of(graph)):
-            planned = planner(graph, options)
-        report = planned.report()
-        if carry_out:
-            planned.carry_out()
-        return report
-
-    return with_true_values(graph, work, lowered=options.target.makes_as_told, keep=carry_out)
+    with _torch.untouched(shape_env_of(graph)):
+        planned = planner(graph, options)
+    report = planned.report()
+    if carry_out:
+        planned.carry_out()
+    return report
 
 
 def _graph_of(gm: object) -> Graph:

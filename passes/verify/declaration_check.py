@@ -22,7 +22,7 @@ def check_declaration(op: Any, *args: Any, **kwargs: Any) -> None:
     """Run an operator on these arguments, and on changed ones, and compare with what is known about it.
 
     Checked is what ``pytest_reinplace.passes.declare`` declared, and for the rest the schema: what is
-    not said to be written stays as it is; results share storage with the arguments they are said to alias
+    not said to be written stays as it is; results share storage with the arguments that the schema names
     and with no others; arguments that are not read, and write-only ones before the call, may hold anything;
     an elementwise operator may be given the tensor that it writes, and element i reaches element i alone.
     A pass of this check on inputs that take every branch of the kernel is evidence, no proof.
@@ -102,9 +102,11 @@ class _Check:
             for name, argument in self.after.items():
                 shared = bool(_addresses(argument) & _addresses(result))
                 if shared and name != said:
-                    raise self._fail(f"returns result {i} in the storage of {name!r}, which nothing declares")
+                    raise self._fail(
+                        f"returns result {i} in the storage of {name!r}, and its schema does not say so"
+                    )
                 if name == said and not shared and _addresses(result):
-                    raise self._fail(f"returns result {i} in other storage than {name!r}, its declared alias")
+                    raise self._fail(f"returns result {i} outside of {name!r}, against its schema")
 
     def _unread(self) -> None:
         """Put something else into what is not read, and see that nothing else comes out."""

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch.fx import Node
 
 from ...graph.sizes import is_named
-from ...memory.geometry import may_be_padded
 from ...memory.region import as_size
-from ...ops import higher_order
-from ...ops.schema import tensors
 from ...ops.views import is_absolute
 from ..facts.candidate import Candidate
 from ..facts.decision import Decision
@@ -18,10 +13,10 @@ from ..facts.model import Model
 
 
 def unplaced(decision: Decision) -> frozenset[Node]:
-    """Return the wrappers, scatters and calls whose clones the rewrite could not place."""
+    """Return the wrappers and scatters whose clones the rewrite could not place."""
     model = decision.model
     refused = (model.candidates[i] for i in decision.refused)
-    return frozenset(c.node for c in refused if c.kind.begins != "anywhere" and not _is_placed(model, c))
+    return frozenset(c.node for c in refused if not c.kind.begins_anywhere and not _is_placed(model, c))
 
 
 def _is_placed(model: Model, candidate: Candidate) -> bool:
@@ -30,27 +25,10 @@ def _is_placed(model: Model, candidate: Candidate) -> bool:
     A clone starts at offset 0 of its storage. Views that name bytes by their offset are moved along, by a
     constant; where the operand starts at a symbolic offset there is none, and the wrapper stays. So it does
     where its own views would move by what no input of the graph gives. Views of
-    another dtype may begin at some offsets only, which the wrapper's own copy keeps; so does a clone that
-    starts a few bytes into its storage, where Inductor need not follow it.
+    another dtype may begin at some offsets only, which the wrapper's own copy keeps.
     """
-    if higher_order.call_of(candidate.node) is not None and _is_beside(model, candidate):
-        return False
     value = candidate.operand.value
     begin = as_size(value.storage_offset())
     if is_absolute(candidate.node) and not is_named(begin, model.sizes):
         return False
-    if model.layouts.may_copy(candidate.node, value):
-        return True
-    return candidate.kind.begins == "padded" and model.target.begins_anywhere and may_be_padded(value)
-
-
-def _is_beside(model: Model, candidate: Candidate) -> bool:
-    """Return whether a call would write a copy of an operand beside which another result begins.
-
-    What the subgraph makes of an operand may begin where that does, and a copy begins at offset 0. The result
-    that takes the copy's own place is none of these.
-    """
-    results: Any = candidate.node.meta["val"]
-    others = [t for i, value in enumerate(results) if i != candidate.slot for t in tensors(value)]
-    is_beside = any(as_size(t.storage_offset()) != 0 for t in others)
-    return is_beside and not model.layouts.may_copy(candidate.operand_node, candidate.operand.value)
+    return model.layouts.may_copy(candidate.node, value)

@@ -17,7 +17,6 @@ from collections.abc import Iterable
 
 from torch.fx import Node
 
-from ...memory.clip import clipped
 from ...memory.geometry import Geometry
 from ...memory.region import Region
 from ...reason import Reason
@@ -38,9 +37,6 @@ _SEEN, _EXPLAINED_LATER = 4096, 4  # fewer, once so many were looked at
 def judge(decision: Decision, candidate: Candidate) -> Refusal | None:
     """Return why a candidate must be cloned, ``None`` when it may be written in place."""
     operand, result = candidate.operand.storage, candidate.result
-    if candidate.index in decision.early:
-        reason = Reason.OVERWRITTEN if candidate.kind.is_copy else Reason.CHEAPER
-        return Refusal(reason, (decision.early[candidate.index],))
     if candidate.obstacle is not None:
         return Refusal(candidate.obstacle)
     for storage in (result, operand):  # nothing was accepted into a sealed root
@@ -115,7 +111,6 @@ def _spared(
         return False
     decision.snapshots.extend(made)
     decision.instead.update(dict.fromkeys(culprits))
-    decision.early.update((s.early, candidate.node) for s in made if s.early is not None)
     decision.served.update(dict.fromkeys(hits, decision.model.order[before]))
     return True
 
@@ -132,10 +127,6 @@ def _hits(decision: Decision, candidate: Candidate, read: Read, written: Region)
         return False
     if _is_beside(decision, read, written):
         return False
-    if read.hole is not None:
-        part = clipped(geometry, written, read.place.region)
-        if part != written and _is_beside(decision, read, part):
-            return False
     # A real write into the class that is read, before it is read, makes the old bytes irrelevant:
     # what the reader expects is then the written value, which its own reads protect.
     writes = decision.model.writes.get(read.place.storage)
@@ -255,7 +246,7 @@ def _same_node(decision: Decision, candidate: Candidate) -> Refusal | None:
             continue
         # Each was cloned on its own: neither may see the other's write, now or in its result later.
         later = (r.place.region for r in decision.model.reads[candidate.result])
-        pairs = ((other, (*_used(candidate), *later)), (candidate, _used(other)))
+        pairs = ((other, (*candidate.writes, *later)), (candidate, other.writes))
         if any(_meets(decision, a, b) for writer, seen in pairs for a in writer.writes for b in seen):
             apart = _between(decision, candidate, other.operand.storage)
             return Refusal(Reason.SAME_NODE, (other.operand_node,), apart | {other.index})
@@ -288,11 +279,6 @@ def _is_refused(decision: Decision, candidate: Candidate, place: Place) -> bool:
     return is_same and decision.model.geometry.axes(place.region).empty
 
 
-def _used(candidate: Candidate) -> tuple[Region, ...]:
-    """Return what a call looks at of a candidate: a subgraph may read all that it is given."""
-    return (candidate.operand.region,) if candidate.kind.looks_at_all else candidate.writes
-
-
 def _user_in_place(decision: Decision, candidate: Candidate) -> Candidate | None:
     """Return another element of a list, in place as well, that one of the two would be overwritten for."""
     for other in decision.model.candidates_of[candidate.node]:
@@ -314,9 +300,6 @@ def _make_room(
 ) -> bool:
     """Copy the overlapping operands, or the parts that are written, where that is less than the candidate."""
     model = decision.model
-    beside = (p != model.place(n) or not model.layouts.may_copy(n, p.value) for _, n, p in hits)
-    if candidate.kind.looks_at_all and any(beside):
-        return False  # a subgraph looks beside an operand, where a copy has nothing, or goes by its offset
     shared = decision.kept_for(candidate)
     copies = price.of_places(model, {n: place for _, n, place in hits if n not in shared}.values())
     parts = part_copy.parts(decision, candidate, [(node, place) for _, node, place in hits])

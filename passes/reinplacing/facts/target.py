@@ -22,21 +22,16 @@ class Target:
     Attributes:
         fuses: whether view scatters and lists are computed on the way, by what makes or uses them.
         makes_as_told: whether results have the strides, and begin, as their fake tensors say.
-        sees_declared_aliases: whether the result of an operator that is declared to alias an argument is
-            taken for a view of it.
         returns_operands: whether ``device_put`` and the like return an operand that is there already.
         drops_identities: whether operators that change nothing are replaced by their operand.
         converts_stores: whether storing through a view of another dtype converts the values.
-        begins_anywhere: whether a clone may begin a few bytes into its storage.
     """
 
     fuses: bool = False
     makes_as_told: bool = False
-    sees_declared_aliases: bool = True
     returns_operands: bool = True
     drops_identities: bool = False
     converts_stores: bool = False
-    begins_anywhere: bool = True
 
     def sees_view(self, node: Node, of_input: bool) -> bool:
         """Return whether a view is a view to it, of an input or of what is computed."""

@@ -16,10 +16,8 @@ from ..write.rewriter import Rewriter
 from . import record
 from .record import add
 
-CLONE = Kind(
-    is_copy=True, is_clone=True, hands_on=True, clones_early=True, begins="anywhere", looks_at_all=False
-)
-COPY = Kind(is_copy=True, hands_on=True, begins="anywhere", looks_at_all=False)
+CLONE = Kind(is_copy=True, is_clone=True, hands_on=True, begins_anywhere=True)
+COPY = Kind(is_copy=True, hands_on=True, begins_anywhere=True)
 
 
 def sees_to(node: Node) -> bool:
@@ -35,7 +33,7 @@ def visit(model: Model, node: Node) -> bool:
 
 def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None:
     """Let what is copied stand for the copy, where it may."""
-    if rewriter.is_in_place(candidates[0]):
+    if rewriter.decision.accepted(candidates[0]):
         rewriter.replace(node, node.args[candidates[0].slot])  # type: ignore[index]
 
 

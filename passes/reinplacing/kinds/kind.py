@@ -42,9 +42,9 @@ class Finder(Protocol):
 
 
 _OPERATORS: tuple[Finder, ...] = (index_put, view_scatter, clone, functional)
-_CALLS: tuple[Finder, ...] = (wrapped_v1, out_wrapper, wrapped_v2, kernel_launch, call)
+_CALLS: tuple[Finder, ...] = (wrapped_v1, out_wrapper, wrapped_v2, kernel_launch)
 _WRITERS: dict[Kind, Finder] = {
-    **{module.KIND: module for module in (wrapped_v1, out_wrapper, wrapped_v2, kernel_launch, call)},
+    **{module.KIND: module for module in (wrapped_v1, out_wrapper, wrapped_v2, kernel_launch)},
     **{module.KIND: module for module in (index_put, view_scatter, functional)},
     clone.CLONE: clone,
     clone.COPY: clone,
@@ -63,7 +63,9 @@ def visit_call(model: Model, node: Node) -> bool:
             f"expected a functional graph, found {node.name} = {target_name(node.target)} at "
             f"{where(node) or 'an unknown line'}; was the graph reinplaced already?"
         )
-    kind = next(kind for kind in _CALLS if kind.sees_to(node))
+    kind = next((kind for kind in _CALLS if kind.sees_to(node)), None)
+    if kind is None:
+        return call.visit(model, node)
     if not kind.visit(model, node):
         return False
     # The results were placed before their storages were settled inside the operands'.

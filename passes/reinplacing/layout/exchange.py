@@ -7,8 +7,6 @@ layout: the exchange is legal iff every view can still be made and no other resu
 
 from __future__ import annotations
 
-import itertools
-import math
 import operator
 from typing import Any
 
@@ -17,21 +15,17 @@ from torch.fx import Node
 from torch.fx.node import map_arg
 
 from ... import _torch
-from ...graph.collective import is_collective
 from ...graph.layouts import Layout
 from ...graph.sizes import makes_sizes
 from ...memory.region import Region, as_size
-from ...ops import views
 from ...ops.schema import argument, is_operator, schema_of, tensors
 from ...ops.true_strides import has_one, is_mistold
-from ...ops.wrapper_names import is_wrapper
 from ...reason import Reason
 from ..facts.model import Model
 from ..facts.place import Place, Storage, Value, is_known, reads_alike
 
 _INT = frozenset({int})
 _REFUSED = object()  # what running an operator gives that does not run
-_MOST_MIXTURES = 16  # an operator with more of them keeps its operands' layouts
 _MOST_USERS = 64  # a result used more often than this keeps its own layout: the check stays linear
 
 
@@ -134,8 +128,6 @@ def _relay(model: Model, node: Node, operand: torch.Tensor, item: int | None) ->
         for n in (user, *user.users) if isinstance(laid.get(user), list) else (user,):
             pending.update(n.users if n in laid and not isinstance(laid[n], list) else ())
     model.relaid.update(laid)
-    for n, value in laid.items():
-        model.tried.setdefault(n, []).append(value)
     if item is not None:
         mine = model.relaid.get(node, node.meta["val"])
         model.relaid[node] = [operand if i == item else t for i, t in enumerate(mine)]
@@ -145,7 +137,7 @@ def _relay(model: Model, node: Node, operand: torch.Tensor, item: int | None) ->
 def _agrees(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
     """Return whether a user still works; what it returns in a new layout is added to ``laid``."""
     if user.op != "call_function" or not is_operator(user.target):
-        return _agrees_as_noted(model, user, laid)
+        return False  # the output, wrappers and calls go by the strides that are noted
     schema = schema_of(user.target)
     if user.target is torch.ops.aten.copy_.default:
         return True  # it copies into an input, whatever the strides of its source
@@ -156,12 +148,14 @@ def _agrees(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
     if not told or schema.laid_out is not None:
         return told  # such a result has the strides that it had
     if not schema.name.startswith(("aten::", "prims::")):
-        return _is_kernel(user) and all(_is_told_nothing(model, user, n, laid[n]) for n in _laid(user, laid))
+        return False  # so do kernels that are not torch's own
     if schema.by_strides:  # of a source it takes the elements, whatever their layout
         return argument(user, schema.names[0]) not in laid
     new_operands = _given(model, user, laid)
+    if len(new_operands) > 1:
+        return False  # each of them may keep its own layout after all: too many mixtures to look at
     result = _run(model, user, new_operands)
-    if result is _REFUSED or not _works_with_any(model, user, new_operands, result):
+    if result is _REFUSED:
         return False
     source = {_torch.storage_key(t) for value in new_operands.values() for t in tensors(value)}
     if schema.meta_only and not _same_numbers(model, result, user.meta.get("val")):
@@ -198,49 +192,6 @@ def _run(model: Model, user: Node, laid: dict[Node, Any]) -> Any:
         return _REFUSED
 
 
-def _works_with_any(model: Model, user: Node, laid: dict[Node, Any], result: Any) -> bool:
-    """Return whether a user's result has a known layout whichever of its operands are laid out anew.
-
-    Results are laid out anew one by one, and each of them may be refused later.
-
-    Args:
-        model: the model under construction.
-        user: the operator.
-        laid: its operands that are laid out anew.
-        result: what the operator returns when all of them are.
-    """
-    if len(laid) < 2:
-        return True
-    written = user.meta.get("val")
-    if user in model.relaid and _is_alike(model, result, written):
-        return False  # with all of them it would be laid out as written, and with some it would not
-    known = [result, written, *model.tried.get(user, ())]
-    choices = [(n.meta["val"], *model.tried.get(n, ()), value) for n, value in laid.items()]
-    if math.prod(map(len, choices)) > _MOST_MIXTURES:
-        return False
-    mixtures = (dict(zip(laid, mixture, strict=True)) for mixture in itertools.product(*choices))
-    results = (_run(model, user, mixture) for mixture in mixtures)
-    return all(any(_is_alike(model, found, layout) for layout in known) for found in results)
-
-
-def _is_alike(model: Model, a: Any, b: Any) -> bool:
-    """Return whether two values have the same strides, tensor by tensor; those of dimensions of one, too."""
-    one, two = list(tensors(a)), list(tensors(b))  # of what did not run there are none
-    return len(one) == len(two) and all(
-        _same_strides(model, s, t) and _same_units(model, s, t) for s, t in zip(one, two, strict=True)
-    )
-
-
-def _agrees_as_noted(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
-    """Return whether the output or a wrapper is given the strides that the graph notes."""
-    if user.op != "output" and not _is_wrapper(user, laid):
-        return False
-    pairs = [(laid[n], n.meta["val"]) for n in _laid(user, laid)]
-    # Who calls a subgraph, or uses what a wrapper hands back, goes by those of dimensions of one, too.
-    is_used = user.op != "output" or model.calls.inner
-    return all(_same_strides(model, *p) and (not is_used or _same_units(model, *p)) for p in pairs)
-
-
 def _agrees_as_view(
     model: Model, user: Node, laid: dict[Node, Any], new: list[torch.Tensor], source: set[int | None]
 ) -> bool:
@@ -272,7 +223,7 @@ def _is_untold(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
         return False
     if schema.untold_of_one:
         return has_one(operand.meta["val"])
-    return any(is_mistold(user, value) for value in (None, *model.tried.get(operand, ()), laid.get(operand)))
+    return any(is_mistold(user, value) for value in (None, laid.get(operand)))
 
 
 def _is_unit_asked(model: Model, value: torch.Tensor) -> bool:
@@ -298,33 +249,6 @@ def _lay(user: Node, new: list[torch.Tensor], laid: dict[Node, Any]) -> bool:
     laid[user] = new
     laid.update({item: new[item.args[1]] for item in user.users})  # type: ignore[index]
     return True
-
-
-def _laid(user: Node, laid: dict[Node, Any]) -> list[Node]:
-    return [n for n in user.all_input_nodes if n in laid]
-
-
-def _is_wrapper(user: Node, laid: dict[Node, Any]) -> bool:
-    """Return whether a node calls kernels that go by the strides they are given, and by no offset."""
-    if not is_wrapper(user.target):
-        return False
-    bases: Any = user.kwargs.get("_all_bases", ())
-    return not (views.is_absolute(user) and any(base in laid for base in bases))
-
-
-def _is_kernel(user: Node) -> bool:
-    """Return whether an operator that is not torch's own returns fresh tensors, whose strides it makes up."""
-    schema = schema_of(user.target)
-    if schema.view or schema.hides_accesses or any(name is not None for name in schema.returns):
-        return False
-    return not any(_torch.storage_key(t) in _keys(user) for t in tensors(user.meta.get("val")))
-
-
-def _is_told_nothing(model: Model, user: Node, operand: Node, value: torch.Tensor) -> bool:
-    """Return whether a kernel is given the strides that are noted; collectives make dense results anyway."""
-    old = operand.meta["val"]
-    alike = isinstance(value, torch.Tensor) and _same_strides(model, value, old)
-    return alike and (is_collective(user.target) or _same_units(model, value, old))
 
 
 def _same_numbers(model: Model, new: Any, old: Any) -> bool:

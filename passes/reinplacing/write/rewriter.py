@@ -14,7 +14,6 @@ from torch.fx import Node
 
 from ...graph.alias import begin_of
 from ...graph.emit import Emitter
-from ...memory import geometry
 from ...memory.region import Size, as_size
 from ..facts.candidate import Candidate
 from ..facts.decision import Decision
@@ -76,10 +75,6 @@ class Rewriter:
             node = self.replaced[node]
         return node
 
-    def is_in_place(self, candidate: Candidate) -> bool:
-        """Return whether a candidate writes into what it is given: its operand, or a clone made early."""
-        return self.decision.accepted(candidate) or candidate.index in self.decision.early
-
     def operand(self, node: Node, candidate: Candidate, current: Node, result: Any = None) -> Node:
         """Return what the mutable call writes into: the operand itself or a clone of it.
 
@@ -89,7 +84,7 @@ class Rewriter:
             current: the operand's node by now.
             result: the fake value of what the functional call makes of it.
         """
-        if self.is_in_place(candidate):
+        if self.decision.accepted(candidate):
             return current
         return self.cloned(node, candidate, current, candidate.operand.value, result)
 
@@ -101,10 +96,7 @@ class Rewriter:
         The functional form's result has an offset into its storage (that of ``was``: mostly its
         operand's), this one starts at 0.
         """
-        start = self._padding(candidate, was)
-        if start:
-            copy = self.emitter.padded(node, current, start, not candidate.write_only)
-        elif candidate.write_only:
+        if candidate.write_only:
             copy = self.emitter.empty(node, current)
         else:
             copy = self.emitter.clone(node, current, result)
@@ -112,9 +104,3 @@ class Rewriter:
             moved = begin_of(copy) - as_size(was.storage_offset())
             self.rebased[candidate.result] = moved * was.element_size()
         return copy
-
-    def _padding(self, candidate: Candidate, was: torch.Tensor) -> int:
-        item = self.model.layouts.of(candidate.node).viewed
-        if not item or not self.model.target.begins_anywhere or not geometry.may_be_padded(was):
-            return 0
-        return geometry.padding(was, item)
