@@ -9,7 +9,7 @@ if __name__ != "pytest_reinplace.passes":
     )
 
 from .errors import DeclarationError, GraphError, ReinplaceError, RewriteError, SeamError
-from .inductor.protect import NotePass, ProtectPass
+from .inductor.protect import NotePass, ProtectPass, RulesPass
 from .inductor.schedule.check import ScheduleCheck
 from .inductor.schedule.veto import FusionVeto
 from .inductor.stage import ReinplacePass, inductor_options, observe
@@ -41,6 +41,7 @@ __all__ = [
     "ReinplacePass",
     "Report",
     "RewriteError",
+    "RulesPass",
     "ScheduleCheck",
     "SeamError",
     "Target",
