@@ -1,4 +1,4 @@
-"""Arithmetic that changes nothing: ``x + 0``, ``x - 0``, ``x * 1``, ``x / 1``, with a constant tensor.
+"""Arithmetic that changes nothing: ``x + 0``, ``x - 0``, ``x * 1``, ``x / 1``, with numbers or constants.
 
 It is ``x``, converted to the dtype of the result, and a copy where somebody could tell them apart. But
 ``-0. + 0.`` is ``0.``, and a complex product makes NaN of infinity: those stay. Inductor's rule, a part of
@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
-from ..graph.alias import base_of, viewed, written
+from ..graph.alias import bases, viewed, written
 from ..ops.schema import has_tensor, is_operator, schema_of, traits_of
 from .ground import Ground
 from .rule import Places, Rule, by_name
@@ -29,12 +29,14 @@ def _rewrite(graph: Graph) -> Places:
         neutral = _neutral(node)
         if neutral is None:
             continue
-        given = [n for n in reversed(node.args) if isinstance(n, Node)]
-        constant = next((n for n in given if known.get(n, 2) in (_UNKNOWN, neutral)), None)
-        if constant is None or len(given) != 2 or node.kwargs.get("alpha", 1) != 1:
+        values = [known.get(n, 2) if isinstance(n, Node) else n for n in node.args]
+        at = next((i for i in (1, 0) if len(values) == 2 and values[i] in (_UNKNOWN, neutral)), None)
+        if at is None or node.kwargs.get("alpha", 1) != 1:
             continue
-        operand = given[0] if given[1] is constant else given[1]
-        why = _why_not(ground, node, operand, constant, known[constant])
+        operand = node.args[1 - at]
+        if not isinstance(operand, Node):
+            continue
+        why = _why_not(ground, node, operand, values[at], is_second=at == 1)
         yield node.name, node if why else None, why
         if not why:
             _replace(ground, node, operand)
@@ -49,9 +51,10 @@ def _neutral(node: Node) -> int | None:
 def _constants(graph: Graph) -> dict[Node, Any]:
     """Return all that may be one number throughout, whatever the inputs are: the number, if it is known."""
     found: dict[Node, Any] = {}
-    changed = {base_of(value) for node in graph.nodes for value in written(node)}
+    base = bases(graph)
+    changed = {base[value] for node in graph.nodes for value in written(node)}
     for node in graph.nodes:
-        if has_tensor(node.meta.get("val")) and (node.op == "get_attr" or base_of(node) in changed):
+        if has_tensor(node.meta.get("val")) and (node.op == "get_attr" or base[node] in changed):
             found[node] = _UNKNOWN
         elif node.op == "call_function" and is_operator(node.target):
             given = [n for n in node.all_input_nodes if has_tensor(n.meta.get("val"))]
@@ -105,17 +108,18 @@ def _keep_nans(graph: Graph) -> None:
             node.args = tuple(0.0 if isinstance(n, int) and n == 0 else n for n in node.args)
 
 
-def _why_not(ground: Ground, node: Node, operand: Node, constant: Node, value: Any) -> str:
+def _why_not(ground: Ground, node: Node, operand: Node, value: Any, *, is_second: bool) -> str:
     """Return why a node is not its operand, empty where it is, bit by bit."""
     dtype, is_sum = node.meta["val"].dtype, node.target in (aten.add.Tensor, aten.sub.Tensor)
     if value is _UNKNOWN:
         return "the constant is not known"
     if dtype.is_complex:
         return "complex arithmetic changes zeros and infinities"
-    if node.target in (aten.sub.Tensor, aten.div.Tensor) and constant is not node.args[1]:
+    if node.target in (aten.sub.Tensor, aten.div.Tensor) and not is_second:
         return "the constant comes first"
     # -0. + 0. is 0., and -0. - -0. is; with the other zero both keep their sign.
-    if is_sum and dtype.is_floating_point and (str(value) == "-0.0") is (node.target is aten.sub.Tensor):
+    is_signed = operand.meta["val"].dtype.is_floating_point
+    if is_sum and is_signed and (str(value) == "-0.0") is (node.target is aten.sub.Tensor):
         return "it changes the sign of zero"
     if not ground.alike(node, operand, is_retyped=True):
         return "the result is laid out in another way"

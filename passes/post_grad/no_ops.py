@@ -65,9 +65,11 @@ def folded(node: Node) -> Node | None:
     """Return the operand that Inductor may put in the place of a node whose other one is a constant."""
     if traits_of(node.target).neutral is None:
         return None
-    given = [n for n in node.args[:2] if isinstance(n, Node)]
-    varying = [n for n in given if not _is_constant(n)]
-    return varying[0] if len(varying) == 1 and len(given) == 2 else None
+    given = node.args[:2]
+    varying = [n for n in given if isinstance(n, Node) and not _is_constant(n)]
+    numbers = [n for n in given if not isinstance(n, Node)]  # torch 2.15 folds those, too
+    is_pair = len(given) == 2 and all(n == traits_of(node.target).neutral for n in numbers)
+    return varying[0] if len(varying) == 1 and is_pair else None
 
 
 def _is_constant(node: Node) -> bool:

@@ -27,14 +27,24 @@ class Program:
         self._values: list[Tensor] = []
 
     def run(self, *inputs: Tensor) -> list[Tensor]:
-        """Make the calls; returns some of their results."""
+        """Make the calls; returns what they made, or what is computed of it, at once or at the end."""
         self._values = list(inputs)
+        now: list[Tensor] = []
+        late: list[Tensor] = []
         for _ in range(self._draws.between(2, 7)):
             ours = self._rejoin, self._resplit, self._extend, self._sums, self._neutral, self._no_op
-            made = self._draws.of([*ours, self._view, self._write, self._neutral, self._neutral])()
-            self._values += [t for t in made if t.numel() < 400]
-        count = self._draws.between(1, 3)
-        return [self._draws.of(self._values[::-1]) for _ in range(count)]
+            made = self._draws.of([*ours, self._view, self._write, self._neutral, self._resplit])()
+            for value in made:
+                self._values += [value] if value.numel() < 400 else []
+                self._draws.of([now, late, late, []]).append(value)
+            now = [*(self._read(t) if self._draws.chance(50) else t for t in now)]
+        return [*now, *(t if self._draws.chance(20) else self._read(t) for t in late)]
+
+    def _read(self, x: Tensor) -> Tensor:
+        """Compute something of a value, in which each of its bits can be seen, and its sign of zero."""
+        if x.dtype.is_floating_point and self._draws.chance(50):
+            return torch.signbit(x)
+        return torch.logical_not(x) if x.dtype == torch.bool else aten.neg.default(x)
 
     def _any(self, like: Tensor | None = None) -> Tensor:
         """Return a value, of the rank of another one."""
@@ -60,6 +70,8 @@ class Program:
         pieces = self._cut(x, dim)
         if self._draws.chance(15):
             pieces = pieces[::-1]
+        if self._draws.chance(15) and all(p.shape == pieces[0].shape for p in pieces):
+            dim = self._draws.below(x.dim())
         whole = aten.cat.default(pieces, self._dim(x.dim(), dim))
         return [whole, *(pieces[:1] if self._draws.chance(30) else ())]
 
@@ -74,6 +86,10 @@ class Program:
         sizes = [t.shape[dim] for t in tensors]
         if self._draws.chance(15):
             sizes = sizes[::-1]
+        if self._draws.chance(15) and whole.shape[0] == whole.shape[-1]:
+            dim = self._draws.of([0, whole.dim() - 1])
+        if self._draws.chance(20):
+            self._write()
         pieces = aten.split_with_sizes.default(whole, sizes, self._dim(tensors[0].dim(), dim))
         return [*(p for p in pieces if self._draws.chance(70)), *([whole] if self._draws.chance(10) else ())]
 
@@ -110,6 +126,9 @@ class Program:
     def _sums(self) -> list[Tensor]:
         shape = list(self._draws.of([(4,), (2, 3), (), (1,), (3, 1, 2), (0,)]))
         constant = self._constant(shape, self._draws.of(DTYPES))
+        self._values.append(constant)
+        if self._draws.chance(20):
+            self._write()
         dim = self._dim(len(shape), self._draws.below(max(len(shape), 1)))
         of = self._draws.of([None, None, torch.float32, torch.int32, torch.uint8, torch.float16])
         return [aten.cumsum.default(constant, dim if shape else 0, **({"dtype": of} if of else {}))]
@@ -127,6 +146,9 @@ class Program:
                 constant.to(x.dtype)
             )
         op = self._draws.of([aten.add.Tensor, aten.mul.Tensor, aten.sub.Tensor, aten.div.Tensor])
+        if self._draws.chance(30):
+            made = op(x, self._draws.of([0, 1, 0.0, 1.0, -0.0, True]))
+            return [made, torch.signbit(made) if made.dtype.is_floating_point else made]
         pair = (constant, x) if self._draws.chance(25) else (x, constant)
         if op is aten.sub.Tensor and torch.bool in (pair[0].dtype, pair[1].dtype):
             return []
@@ -138,7 +160,11 @@ class Program:
         x = self._any()
         views: list[Callable[[Tensor], Tensor]] = [torch.sin, lambda t: t.clone(), lambda t: t * 2]
         if x.dim() == 2:
-            views += [torch.t, lambda t: aten.slice.Tensor(t, 1, 1, 99), lambda t: t.reshape(-1)]
+            views += [torch.t, lambda t: t.reshape(-1)]
+            views += [
+                lambda t: aten.as_strided.default(t, [2], [1]),
+                lambda t: aten.slice.Tensor(t, 1, 1, 99),
+            ]
         if x.dim() > 0:
             views += [lambda t: t.unsqueeze(0), lambda t: t.expand(2, *t.shape)]
         return [self._draws.of(views)(x)]

@@ -33,8 +33,9 @@ def as_traced(name: str, fn: Callable[..., Any], *args: Any) -> Applied:
     """Return what one rule did to a graph that is what ``fn`` calls, with its writes, and must stay right."""
     gm = make_fx(fn, tracing_mode="fake")(*args)
     after = copied(gm)
-    applied = find(name).apply(after)
+    applied = find(name).stand_in(after.graph)
     after.graph.lint()
+    after.recompile()
     assert_same(gm, after, list(args))
     return applied
 

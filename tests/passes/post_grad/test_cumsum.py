@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from ..trace import arange
-from .stages import by_inductor, by_rule
+from .stages import as_traced, by_inductor, by_rule
 from .test_cat_of_split import targets
 
 aten = torch.ops.aten
@@ -70,6 +70,17 @@ def test_other_sums_stay_and_are_hidden(program: Callable[..., Any], reason: str
     applied, gm = by_rule("cumsum", program, arange(3))
     assert [r.reason for r in applied.refused] == [reason] and aten.cumsum.default in targets(gm)
     assert by_inductor(program, arange(3)) == 0
+
+
+def written(x: Tensor) -> Tensor:
+    constant = torch.ops.aten.full.default([4], 3, dtype=torch.int64, layout=torch.strided, pin_memory=False)
+    constant.select(0, 0).fill_(5)
+    return constant.cumsum(0)
+
+
+def test_a_constant_that_is_written_is_none() -> None:
+    """What hides it does not make the constant anew."""
+    assert [r.reason for r in as_traced("cumsum", written, arange(3)).refused] == ["the constant is written"]
 
 
 def of_a_length(x: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ import torch
 from torch._inductor.fx_passes.joint_graph import constant_fold_uniform_value
 
 from pytest_reinplace.passes.inductor.protect import ProtectPass
+from pytest_reinplace.passes.post_grad import find
 from pytest_reinplace.passes.verify import copied
 
 from ..trace import arange, functional
@@ -21,15 +22,17 @@ Tensor = torch.Tensor
 ARITHMETIC = {aten.add.Tensor, aten.sub.Tensor, aten.mul.Tensor, aten.div.Tensor}
 
 
-def through_folding(fn: Callable[..., Any], *args: Any, ours: bool = True) -> torch.fx.GraphModule:
+def through_folding(
+    fn: Callable[..., Any], *args: Any, ours: bool = True, stage: Any = "post_grad"
+) -> torch.fx.GraphModule:
     """Return a graph behind Inductor's folding of constants, which must be right when ours came before."""
     gm, inputs = functional(fn, *args)
     after = copied(gm)
     if ours:
-        ProtectPass(stage="post_grad")(after.graph)
+        ProtectPass(stage=stage)(after.graph)
     constant_fold_uniform_value(after)
     if ours:
-        ProtectPass(stage="post_grad", is_last=True)(after.graph)
+        ProtectPass(stage=stage, is_last=True)(after.graph)
         assert_same(gm, after, inputs)
     after.graph.lint()
     return after
@@ -45,6 +48,10 @@ FOLDED: list[Callable[..., Any]] = [
     lambda x: (torch.ones(2, 3) * x) * 2,
     lambda x: (x / torch.ones(2, 3)) * 2,
     lambda x: (x + torch.full((2, 3), -0.0)) * 2,
+    lambda x: (x - 0.0) * 2,
+    lambda x: (x * 1) * 2,
+    lambda x: (x / 1) * 2,
+    lambda x: (x + -0.0) * 2,
     lambda x: (x * torch.ones(3, 2).t()[0, 0].expand(2, 3)) * 2,
 ]
 
@@ -61,6 +68,12 @@ def returned(x: Tensor) -> Tensor:
     return x * torch.ones(2, 3)
 
 
+def a_number(x: Tensor) -> Tensor:
+    y = x * 1
+    x.add_(1)
+    return y
+
+
 def then_written(x: Tensor) -> Tensor:
     y = x - torch.zeros(2, 3)
     x.add_(1)
@@ -72,15 +85,22 @@ def beside_another(x: Tensor) -> tuple[Tensor, Tensor]:
     return y, y / torch.ones(2, 3)
 
 
-@pytest.mark.parametrize("program", [returned, then_written, beside_another])
+@pytest.mark.parametrize("program", [returned, a_number, then_written, beside_another])
 def test_it_is_a_copy_where_it_is_told_apart(program: Callable[..., Any]) -> None:
     applied, gm = by_rule("neutral", program, signed())
     assert len(applied.rewritten) == 1 and targets(gm).count(aten.clone.default) == 1
     through_folding(program, signed())
 
 
+@pytest.mark.parametrize("program", [returned, a_number, then_written, beside_another])
+def test_by_default_the_copy_is_kept_too(program: Callable[..., Any]) -> None:
+    """Torch 2.15 folds numbers as well."""
+    through_folding(program, signed(), stage="reinplace")
+
+
 CONVERTED: list[tuple[Callable[..., Any], torch.dtype]] = [
     (lambda x: x.int() + torch.zeros(2, 3, dtype=torch.int64), torch.int64),
+    (lambda x: x.int() + 0.0, torch.float32),
     (lambda x: x.half() * torch.ones(2, 3), torch.float32),
     (lambda x: x.int() / torch.ones(2, 3, dtype=torch.int32), torch.float32),
     (lambda x: (x > 0) * torch.ones(2, 3), torch.float32),
@@ -100,12 +120,21 @@ def sign_of_sum(x: Tensor) -> Tensor:
     return torch.signbit(x + torch.zeros(2, 3))
 
 
+def sign_of_sum_with_a_number(x: Tensor) -> Tensor:
+    return torch.signbit(x + 0)
+
+
 def sign_of_difference(x: Tensor) -> Tensor:
     return torch.signbit(x - torch.full((2, 3), -0.0))
 
 
 def sign_of_converted(x: Tensor) -> Tensor:
     return torch.signbit(x.half() + torch.zeros(2, 3))
+
+
+def sign_of_rounded(x: Tensor) -> Tensor:
+    """The integer that is written as -0. is 0, and stays so."""
+    return torch.signbit(x + torch.full((2, 3), -0.0, dtype=torch.int64).float())
 
 
 def computed_zeros(x: Tensor) -> Tensor:
@@ -118,8 +147,10 @@ def complex_product(x: Tensor) -> Tensor:
 
 LEFT = [
     (sign_of_sum, "it changes the sign of zero"),
+    (sign_of_sum_with_a_number, "it changes the sign of zero"),
     (sign_of_difference, "it changes the sign of zero"),
     (sign_of_converted, "it changes the sign of zero"),
+    (sign_of_rounded, "it changes the sign of zero"),
     (computed_zeros, "the constant is not known"),
     (complex_product, "complex arithmetic changes zeros and infinities"),
     (lambda x: x + torch.zeros(3, 2, dtype=torch.int64).t(), "it changes the sign of zero"),
@@ -176,8 +207,6 @@ def test_a_constant_that_is_written_is_not_known() -> None:
     (full,) = gm.graph.find_nodes(op="call_function", target=aten.full.default)
     with gm.graph.inserting_after(full):
         gm.graph.call_function(aten.fill_.Scalar, (full, 5)).meta["val"] = full.meta["val"]
-    from pytest_reinplace.passes.post_grad import find
-
     after = copied(gm)
     assert [r.reason for r in find("neutral").apply(after).refused] == ["the constant is not known"]
     assert_same(gm, after, inputs)

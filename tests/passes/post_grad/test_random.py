@@ -50,7 +50,7 @@ def test_each_rule_keeps_random_graphs_right() -> None:
             count.update(by_rule(name, gm, inputs(), seed))
     for name, count in counts.items():
         print(name, dict(count))
-        assert count["rewritten"] and count["refused"] and count["same"] > count["not-checked"]
+        assert count["rewritten"] and count["same"] > count["not-checked"]
 
 
 def test_all_rules_together_keep_the_graphs_of_the_oracle_right() -> None:
