@@ -10,7 +10,7 @@ if __name__ != "pytest_reinplace.passes":
 
 from .errors import DeclarationError, GraphError, ReinplaceError, RewriteError, SeamError
 from .inductor.caller import caller_of
-from .inductor.protect import NotePass, ProtectPass
+from .inductor.protect import NotePass, ProtectPass, RulesPass
 from .inductor.schedule.check import ScheduleCheck
 from .inductor.schedule.veto import FusionVeto
 from .inductor.stage import ReinplacePass, inductor_options, observe
@@ -44,6 +44,7 @@ __all__ = [
     "ReinplacePass",
     "Report",
     "RewriteError",
+    "RulesPass",
     "ScheduleCheck",
     "SeamError",
     "Target",

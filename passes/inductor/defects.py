@@ -68,11 +68,11 @@ _ROWS = (
     Defect(
         "late-epilogue",
         f"An input is copied from after another epilogue wrote it: {_FROM_NOOPS}.",
-        "mend.no_ops.remove",
+        "protect.ProtectPass",
         seen=("2.11", "2.13"),
         right=("2.15",),
     ),
-    Defect("merged-outputs", f"Two outputs share storage: {_FROM_NOOPS}.", "mend.no_ops.remove", seen=_ALL),
+    Defect("merged-outputs", f"Two outputs share storage: {_FROM_NOOPS}.", "protect.ProtectPass", seen=_ALL),
     Defect(
         "recomputed-from-written",
         "The backward computes again from an input what the forward computed before it wrote that input.",

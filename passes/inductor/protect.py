@@ -13,10 +13,12 @@ from ..graph.alias import begin_of
 from ..graph.copy import all_graphs
 from ..graph.journal import Journal
 from ..memory.region import as_size
+from ..post_grad import POST_GRAD, find, neutral, no_ops
+from ..reinplacing.facts.options import Stage, check_choice
 from ._torch import custom_graph_pass, tell_begins, trace_without_cache
 from .defects import defended
 from .identity import state
-from .mend import epilogues, no_ops
+from .mend import epilogues
 from .mend.real_views import count_in_reals
 from .mend.wrapper_views import count_from_bases
 from .schedule import attempts, check
@@ -57,13 +59,24 @@ class ProtectPass(CustomGraphPass):
     """Drops what changes nothing, but no copy that matters (``joint_custom_pre_pass``).
 
     It runs once more behind the joint-graph patterns (``joint_custom_post_pass``), for what they leave.
+
+    Args:
+        name: how logs and caches call it.
+        stage: as for ``inductor_options``.
+        is_last: whether it is the one behind the patterns.
     """
 
     name: str = "protect"
+    stage: Stage = "reinplace"
+    is_last: bool = False
+
+    def __post_init__(self) -> None:
+        check_choice("stage", self.stage, Stage)
 
     def __call__(self, graph: Graph) -> None:
         """Mend a graph and drop its no-ops, as Inductor calls it."""
         attempts.begin(check.is_wanted)
+        neutral.reveal(graph)
         journal = Journal(graph)
         try:
             _tell_begins(graph)
@@ -71,9 +84,11 @@ class ProtectPass(CustomGraphPass):
                 program_notes.tell(one)
             count_in_reals(graph)
             count_from_bases(graph)
-            if no_ops.is_ours():
+            if drops_no_ops():
                 epilogues.order(graph)
-                no_ops.remove(graph)
+                no_ops.remove(graph, folds=self.stage == "reinplace")
+            if self.stage == "post_grad" and not self.is_last:
+                find("neutral").stand_in(graph)
             if defended("recomputed-from-written"):
                 epilogues.save_readers(graph)
         except Exception as error:  # noqa: BLE001  (a compile never fails because of us)
@@ -81,7 +96,35 @@ class ProtectPass(CustomGraphPass):
 
     def uuid(self) -> Any:
         """Identify the pass by its source and by what was declared about operators."""
+        return ("pytest-reinplace", self.name, self.stage, self.is_last, *state())
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RulesPass(CustomGraphPass):
+    """Our rules in the place of those of Inductor's post-grad stage (``post_grad_custom_pre_pass``).
+
+    Single rules of Inductor's cannot be switched off. Ours come before, and leave them nothing to find.
+    """
+
+    name: str = "rules"
+
+    def __call__(self, graph: Graph) -> None:
+        """Apply the rules to a graph, as Inductor calls it."""
+        journal = Journal(graph)
+        try:
+            for name in POST_GRAD:
+                find(name).stand_in(graph)
+        except Exception as error:  # noqa: BLE001  (a compile never fails because of us)
+            skip(journal, "Inductor's own rules decide", error)
+
+    def uuid(self) -> Any:
+        """Identify the pass by its source and by what was declared about operators."""
         return ("pytest-reinplace", self.name, *state())
+
+
+def drops_no_ops() -> bool:
+    """Return whether no-ops are dropped here, and not by Inductor."""
+    return defended("late-epilogue") and defended("merged-outputs")
 
 
 def _keep_begins(graph: Graph) -> None:

@@ -24,7 +24,7 @@ from ..graph.journal import Journal
 from ..ops.computed import is_factory
 from ..ops.schema import is_operator, schema_of, tensors
 from ..reinplacing.facts.decision import Decision
-from ..reinplacing.facts.options import Options, Ordering, Policy
+from ..reinplacing.facts.options import Options, Ordering, Policy, Stage
 from ..reinplacing.layout.true_values import retell_begins
 from ..reinplacing.model.fused import differs_for_speed
 from ..reinplacing.offered import offered
@@ -43,7 +43,7 @@ from ._torch import (
 from .caller import caller_of
 from .defects import defended
 from .identity import state
-from .mend import no_ops, single_lists, windows
+from .mend import single_lists, windows
 from .mend.copied_views import clone_sources
 from .mend.input_offsets import put_into_copies, rebase
 from .mend.marked_written import mark
@@ -51,7 +51,7 @@ from .mend.returned_views import forget, return_inputs
 from .mend.stored_early import realize
 from .mend.wrapper_operands import copy_operands
 from .mend.wrapper_views import move_with_bases
-from .protect import NotePass, ProtectPass
+from .protect import NotePass, ProtectPass, RulesPass, drops_no_ops
 from .schedule import _torch as schedule
 from .schedule import attempts, check
 from .schedule.hook import behind, warn
@@ -289,11 +289,15 @@ _SWITCHED_OFF = (
 
 
 def _disabled() -> str:
-    return ",".join((*_SWITCHED_OFF, "remove_noop_ops") if no_ops.is_ours() else _SWITCHED_OFF)
+    return ",".join((*_SWITCHED_OFF, "remove_noop_ops") if drops_no_ops() else _SWITCHED_OFF)
 
 
 def inductor_options(
-    *, policy: Policy = "memory", order: Ordering = "free", require: Iterable[str] | None = None
+    *,
+    policy: Policy = "memory",
+    order: Ordering = "free",
+    require: Iterable[str] | None = None,
+    stage: Stage = "reinplace",
 ) -> dict[str, Any]:
     """Return options for ``torch.compile(..., options=...)`` that put our passes inside Inductor.
 
@@ -306,15 +310,20 @@ def inductor_options(
         require: names of candidates that must be in place, as in ``Outcome.bears``: a graph that copies one
             of them does not compile, ``NotReinplaced`` says why. Graphs without such a candidate compile;
             where no operator is called so, ``UnknownName`` does.
+        stage: how much of Inductor's post-grad stage is ours: reinplacing and the removal of no-ops
+            (``"reinplace"``), or also the rules of ``pytest_reinplace.passes.post_grad``, in the place of
+            rules of Inductor's that compute something else (``"post_grad"``).
 
     Raises:
         ReinplaceError: an option has another value.
         TypeError, ValueError: ``require`` is no list of names.
     """
+    rules = {"post_grad_custom_pre_pass": RulesPass()} if stage == "post_grad" else {}
     return {
         "pre_grad_custom_pass": NotePass(),
-        "joint_custom_pre_pass": ProtectPass(),
-        "joint_custom_post_pass": ProtectPass(),
+        "joint_custom_pre_pass": ProtectPass(stage=stage),
+        "joint_custom_post_pass": ProtectPass(stage=stage, is_last=True),
+        **rules,
         "post_grad_custom_post_pass": ReinplacePass(policy=policy, order=order, require=require),
         "disabled_passes": _disabled(),
         schedule.BEFORE_FUSION: behind(FusionVeto, schedule.hook(schedule.BEFORE_FUSION)),

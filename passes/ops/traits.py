@@ -48,7 +48,7 @@ class Traits:
         calls_kernel: whether Inductor lowers it to a call of a kernel, or fills in a template, which no
             store is fused with that does not take its result.
         identity: the position of the operand that no-op removal may put in its place.
-        is_neutral: whether Inductor folds it away when its other operand is a constant 0 or 1.
+        neutral: the constant with which, as its other operand, Inductor folds it away.
         stores: the argument that it stores as it is, without looking at what was there.
         copies_first: whether it hands on what it does not overwrite: functional, it copies its first
             operand. The others compute each element anew; they copy nothing and need fresh memory.
@@ -86,7 +86,7 @@ class Traits:
     is_unfilled: bool = False
     calls_kernel: bool = False
     identity: int | None = None
-    is_neutral: bool = False
+    neutral: int | None = None
     stores: str | None = None
     copies_first: bool = False
     ignores_first: bool = False
@@ -161,10 +161,11 @@ _ROWS: tuple[tuple[str, Traits], ...] = (
     ("aten::flip", Traits(picks=True)),
     ("aten::gather", Traits(picks=True)),
     ("aten::index aten::_unsafe_index", Traits(picks=True, untold_of_one=True)),
-    ("aten::add aten::sub aten::mul aten::div", Traits(is_neutral=True)),
+    ("aten::add aten::sub", Traits(neutral=0)),
+    ("aten::mul aten::div", Traits(neutral=1)),
     (
         "aten::div.Scalar_mode aten::div.Tensor_mode",
-        Traits(is_neutral=True, untold=True, iterated=True),
+        Traits(neutral=1, untold=True, iterated=True),
     ),
     # Their first operand, with a part written.
     ("aten::slice_scatter", Traits(writes_through=aten.slice.Tensor, is_computed_scatter=True, identity=1)),

@@ -21,7 +21,7 @@ _SEAMS = ("_torch.py", "_triton.py")
 # What other packages may import of passes/: its face, and the public modules beside it.
 _FACES = {
     "pytest_reinplace.passes",
-    *(f"pytest_reinplace.passes.{m}" for m in ("facts", "verify", "ledger", "strategies")),
+    *(f"pytest_reinplace.passes.{m}" for m in ("facts", "post_grad", "verify", "ledger", "strategies")),
 }
 
 # benchmarks/ is not installed; apart from that it keeps the same rules.

@@ -16,8 +16,8 @@ from torch.utils.checkpoint import CheckpointPolicy
 
 from ...graph.alias import alias_of, uses, written
 from ...ops.identities import handed_on
-from .no_ops import folded
-from .times import Times
+from ...post_grad.no_ops import folded
+from ...post_grad.times import Times
 
 aten: Any = torch.ops.aten
 

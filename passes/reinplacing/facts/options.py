@@ -10,6 +10,7 @@ from .target import NODE_BY_NODE, Target
 
 Policy = Literal["memory", "speed"]
 Ordering = Literal["free", "keep"]
+Stage = Literal["reinplace", "post_grad"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -48,11 +49,12 @@ class Options:
     caller: Caller = Caller()
 
     def __post_init__(self) -> None:
-        _check("policy", self.policy, Policy)
-        _check("order", self.order, Ordering)
+        check_choice("policy", self.policy, Policy)
+        check_choice("order", self.order, Ordering)
 
 
-def _check(name: str, value: object, known: Any) -> None:
+def check_choice(name: str, value: object, known: Any) -> None:
+    """Raise a ``ReinplaceError`` for a value that is none of a ``Literal``'s."""
     if value not in get_args(known):
         choices = " or ".join(map(repr, get_args(known)))
         raise ReinplaceError(f"expected {name} to be {choices}, got {value!r}")

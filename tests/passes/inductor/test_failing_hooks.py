@@ -12,8 +12,8 @@ from torch._inductor.utils import fresh_inductor_cache
 from pytest_reinplace.passes import ReinplacePass, inductor_options
 from pytest_reinplace.passes.graph import program_notes
 from pytest_reinplace.passes.inductor import protect, stage
-from pytest_reinplace.passes.inductor.mend import no_ops
 from pytest_reinplace.passes.inductor.protect import ProtectPass
+from pytest_reinplace.passes.post_grad import no_ops
 
 from ..trace import arange, functional, ops
 
@@ -40,7 +40,7 @@ def warnings_in(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [r.getMessage() for r in caplog.records if r.name.startswith("pytest_reinplace")]
 
 
-def broken(*args: Any) -> Any:
+def broken(*args: Any, **kwargs: Any) -> Any:
     raise ZeroDivisionError("planted")
 
 

@@ -10,19 +10,22 @@ from collections.abc import Callable, Iterable
 
 from torch.fx import Graph, Node
 
-from ...graph.alias import written
+from ..graph.alias import written
 
 
 class Times:
     """The order in which the nodes of a graph run.
 
     Args:
-        graph: any graph; one that computes gradients has inputs that are called ``tangents``.
+        graph: any graph.
+        is_joint: whether it is still to be cut, if it computes gradients: then it has inputs that are
+            called ``tangents``.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, *, is_joint: bool = True) -> None:
         self.order: dict[Node, int] = {node: i for i, node in enumerate(graph.nodes)}
-        tangents = [n for n in graph.find_nodes(op="placeholder") if "tangents" in str(n.target)]
+        given = graph.find_nodes(op="placeholder") if is_joint else ()
+        tangents = [n for n in given if "tangents" in str(n.target)]
         self._backward = _reached(tangents, lambda node: node.users)
         ends = [n for n in graph.nodes if any(u.op == "output" for u in n.users) or written(n)]
         forward = _reached((n for n in ends if n not in self._backward), lambda node: node.all_input_nodes)

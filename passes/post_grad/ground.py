@@ -1,0 +1,102 @@
+"""What rules ask of a graph, and how they replace a node."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import torch
+from torch.fx import Graph, Node
+
+from ..graph.alias import is_view, uses, viewed
+from ..graph.emit import Emitter
+from ..graph.sizes import fake_mode_of
+from ..memory.geometry import Geometry
+from ..memory.region import as_size
+from ..ops.schema import argument, schema_of
+from .sharing import Sharing
+
+
+class Ground:
+    """A graph that a rule is rewriting.
+
+    Args:
+        graph: the graph; nodes that are replaced keep their places in it.
+        is_joint: whether forward and backward are in it, and will be cut apart.
+    """
+
+    def __init__(self, graph: Graph, *, is_joint: bool = False) -> None:
+        self._graph, self._is_joint = graph, is_joint
+        self.emitter: Emitter = Emitter(graph, fake_mode_of(graph))
+        self.geometry: Geometry = Geometry(getattr(self.emitter.fake_mode, "shape_env", None))
+
+    @functools.cached_property
+    def sharing(self) -> Sharing:
+        """Who shares storage with whom, as the graph was when this was first asked."""
+        return Sharing(self._graph, is_joint=self._is_joint)
+
+    def alike(self, node: Node, operand: Node, *, is_laid_out: bool = True, is_retyped: bool = False) -> bool:
+        """Return whether a value has all that another has.
+
+        Args:
+            node: the value.
+            operand: the other one.
+            is_laid_out: whether strides count.
+            is_retyped: whether the dtype does not.
+        """
+        new: Any = node.meta.get("val")
+        old: Any = operand.meta.get("val")
+        if not _is_strided(new) or not _is_strided(old) or new.dim() != old.dim():
+            return False
+        if new.device != old.device or (new.dtype != old.dtype and not is_retyped):
+            return False
+        if (new.is_conj(), new.is_neg()) != (old.is_conj(), old.is_neg()):
+            return False
+        pairs = list(zip(new.size(), old.size(), strict=True))
+        if is_laid_out:
+            pairs += zip(new.stride(), old.stride(), strict=True)
+            pairs += [(new.storage_offset(), old.storage_offset())] if is_view(node) else []
+        return all(self.geometry.equal(as_size(one), as_size(other)) for one, other in pairs)
+
+    def replace(self, node: Node, source: Node) -> None:
+        """Put a value in the place of a node that it equals.
+
+        Views of the node say now whose storage they share, and how they lie in it: by that the partitioner
+        tells which values are outputs.
+        """
+        views = [] if is_view(node) and self.alike(node, source) else views_of(node)
+        node.replace_all_uses_with(source)
+        for view in views:
+            view.meta["val"] = self.emitter.value(view)
+        node.graph.erase_node(node)
+
+
+def is_plain(val: Any) -> bool:
+    """Return whether a value is a tensor with strides, and holds its numbers as they are."""
+    return _is_strided(val) and not val.is_conj() and not val.is_neg()
+
+
+def _is_strided(val: Any) -> bool:
+    return isinstance(val, torch.Tensor) and val.layout == torch.strided
+
+
+def is_split(node: Node) -> bool:
+    """Return whether a node cuts its operand into pieces along a dimension."""
+    val, source = node.meta.get("val"), viewed(node)
+    if source is None or not isinstance(val, list | tuple) or not val:
+        return False
+    whole: Any = source.meta.get("val")
+    names = schema_of(node.target).names
+    is_cut = is_plain(whole) and all(is_plain(piece) and piece.dim() == whole.dim() for piece in val)
+    return is_cut and "dim" in names
+
+
+def views_of(node: Node) -> list[Node]:
+    """Return the views of a value, each behind what it is a view of."""
+    return [user for user, name in uses(node) if viewed(user) is name]
+
+
+def dim_of(node: Node, rank: int) -> int:
+    """Return the dimension that a node is given, counted from the first."""
+    dim: Any = argument(node, "dim") or 0
+    return int(dim) % rank if rank else 0

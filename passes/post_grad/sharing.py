@@ -1,0 +1,152 @@
+"""Which values of a graph share storage, what happens to it, and whether a copy may share it, too."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch.fx import Graph, Node
+
+from .. import _torch
+from ..graph.alias import bases, written
+from ..ops.schema import is_operator, traits_of
+from ..ops.wrapper import operands
+from ..ops.wrapper_names import wraps_operator
+from .times import Times
+
+aten: Any = torch.ops.aten
+
+
+@dataclasses.dataclass(slots=True)
+class _Storage:
+    """What is known of the values that share a storage.
+
+    Args:
+        is_given: whether an input is among them, or what an epilogue stores, which may become the input.
+        is_returned: whether an output is.
+        read: when one of them is read last.
+        writes: when one of them is written.
+        may_write: when one of them may be written in place.
+        copied: when one of them would have to be copied for that, were it still wanted.
+        into: the storage that they share by now instead.
+    """
+
+    is_given: bool = False
+    is_returned: bool = False
+    read: float = -1
+    writes: list[int] = dataclasses.field(default_factory=list)
+    may_write: list[int] = dataclasses.field(default_factory=list)
+    copied: list[int] = dataclasses.field(default_factory=list)
+    into: _Storage | None = None
+
+    def is_seen_with(self, copy: _Storage) -> bool:
+        """Return whether somebody outside could tell that a copy shares this storage."""
+        return copy.is_returned and (self.is_returned or self.is_given)
+
+    def is_spoiled_for(self, copy: _Storage, since: int) -> bool:
+        """Return whether a copy, made at some time, is still wanted when this is written, or may be.
+
+        What may be is written in place only where nobody wants the old values but by the copy.
+        """
+        if copy.writes or any(since < at <= copy.read for at in self.writes):
+            return True
+        stays = self.is_returned or (self.is_given and not self.writes)
+        if any(stays or self.read > at for at in copy.copied):
+            return True  # the program's own copy, instead of another one later
+        if stays:
+            return False
+        return any(since < at <= copy.read and self.read <= at for at in self.may_write)
+
+    def take(self, other: _Storage) -> None:
+        """Add what is known of values that share this storage from now on."""
+        self.is_given |= other.is_given
+        self.is_returned |= other.is_returned
+        self.read = max(self.read, other.read)
+        self.writes += other.writes
+        self.may_write += other.may_write
+        self.copied += other.copied
+        other.into = self
+
+
+class Sharing:
+    """Which values of a graph share storage, and what happens to it.
+
+    Args:
+        graph: any graph, as it is now.
+        is_joint: whether forward and backward are in it, and will be cut apart.
+    """
+
+    def __init__(self, graph: Graph, *, is_joint: bool = False) -> None:
+        self._base = bases(graph)
+        self._known: dict[Node, _Storage] = {base: _Storage() for base in self._base.values()}
+        self._times = Times(graph, is_joint=is_joint)
+        for node in graph.nodes:
+            self._add(node)
+
+    def unite(self, copy: Node, *operands: Node) -> bool:
+        """Let a copy share the storage of its operand, if it may; returns whether it does.
+
+        Of several operands each is copied into a part of it, and all are seen as one storage from then on.
+        """
+        new, since = self._storage(copy), self._times.order[copy]
+        for old in map(self._storage, operands):
+            if old is not new and (old.is_seen_with(new) or old.is_spoiled_for(new, since)):
+                return False
+        for operand in operands:
+            old, new = self._storage(operand), self._storage(copy)
+            if old is not new:
+                old.take(new)
+        return True
+
+    def stands_for(self, new: Node, old: Node) -> None:
+        """Note that a new node is used as another one was."""
+        self._base[new], self._times.order[new] = self._base[old], self._times.order[old]
+
+    def is_returned(self, node: Node) -> bool:
+        """Return whether a value, or another one in its storage, is an output."""
+        return self._storage(node).is_returned
+
+    def is_written(self, node: Node, since: Node, until: Node) -> bool:
+        """Return whether the storage of a value is written behind one node and not behind another."""
+        first, last = self._times.order[since], self._times.order[until]
+        return any(first < at <= last for at in self._storage(node).writes)
+
+    def _storage(self, node: Node) -> _Storage:
+        storage = self._known[self._base[node]]
+        while storage.into is not None:
+            storage = storage.into
+        return storage
+
+    def _add(self, node: Node) -> None:
+        """Note what a node does with the storages of its operands."""
+        at = self._times.of(node)
+        self._storage(node).is_given |= node.op in ("placeholder", "get_attr")
+        for value in _may_write(node):
+            self._storage(value).may_write.append(at)
+            if not traits_of(node.target).is_computed_scatter:
+                self._storage(value).copied.append(at)
+        stored = written(node)
+        for value in stored:
+            self._storage(value).writes.append(at)
+        for value in node.all_input_nodes:
+            storage = self._storage(value)
+            storage.is_returned |= node.op == "output"
+            storage.is_given |= bool(stored) and node.target is aten.copy_.default
+            if value not in stored:
+                storage.read = math.inf if node.op == "output" else max(storage.read, at)
+
+
+def _may_write(node: Node) -> Iterable[Node]:
+    """Return what a functional call may write in place of a copy."""
+    if node.target is _torch.hop("triton_kernel_wrapper_functional"):
+        launched: Any = node.kwargs["kwargs"]
+        values = [launched[name] for name in node.kwargs["tensors_to_clone"]]  # type: ignore[union-attr]
+    elif wraps_operator(node.target):
+        values = list(operands(node).values()) if is_operator(node.args[0]) else []
+    else:
+        traits = traits_of(node.target)
+        values = list(node.args[:1]) if traits.is_scatter or traits.copies_first else []
+    return [value for value in values if isinstance(value, Node)]

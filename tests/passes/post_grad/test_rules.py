@@ -1,0 +1,103 @@
+"""Finding rules, asserts, and the option that puts all rules into Inductor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from pytest_reinplace.passes import ReinplaceError, inductor_options, post_grad
+from pytest_reinplace.passes.inductor.protect import ProtectPass, RulesPass
+from pytest_reinplace.passes.verify import copied
+
+from ..trace import arange, functional
+from .stages import by_rule
+
+aten = torch.ops.aten
+Tensor = torch.Tensor
+HELPERS = {"__init__", "ground", "rule", "sharing", "times"}
+
+
+def test_every_file_is_a_rule_in_the_order() -> None:
+    files = {path.stem for path in Path(post_grad.__file__).parent.glob("*.py")} - HELPERS
+    assert files == set(post_grad.ORDER) and len(set(post_grad.ORDER)) == len(post_grad.ORDER)
+    assert [post_grad.find(name).name for name in post_grad.ORDER] == list(post_grad.ORDER)
+
+
+def test_another_name_is_an_error_that_lists_them() -> None:
+    with pytest.raises(KeyError, match="expected one of the rules no_ops, neutral, .*, got 'cat'"):
+        post_grad.find("cat")
+
+
+def noted(x: Tensor) -> Tensor:
+    return x.double().float().clone() * 2
+
+
+def test_a_rule_alone_tells_what_it_did() -> None:
+    applied, gm = by_rule("no_ops", noted, arange(2, 3))
+    assert applied.rule == "no_ops" and applied.rewritten == ("clone",) and not applied.refused
+    assert "clone" not in gm.code
+
+
+def test_what_is_asserted_and_known_goes() -> None:
+    gm, _ = functional(noted, arange(2, 3))
+    given = next(iter(gm.graph.nodes))
+    target = aten._assert_tensor_metadata.default
+    with gm.graph.inserting_after(given):
+        for size, stride, dtype in (
+            ([2, 3], [3, 1], torch.float32),
+            ([2, 4], None, None),
+            (None, [1, 2], None),
+        ):
+            gm.graph.call_function(target, (given, size, stride, dtype)).meta["val"] = None
+        gm.graph.call_function(target, (given, None, None, torch.int8)).meta["val"] = None
+    applied = post_grad.find("asserts").apply(gm)
+    assert len(applied.rewritten) == 1
+    assert sorted(r.reason for r in applied.refused) == [
+        "the dtype is another one",
+        "the size is not known",
+        "the stride is not known",
+    ]
+
+
+def test_the_stage_is_chosen() -> None:
+    ours = inductor_options(stage="post_grad")
+    assert isinstance(ours["post_grad_custom_pre_pass"], RulesPass)
+    assert ours["joint_custom_pre_pass"] == ProtectPass(stage="post_grad")
+    assert "post_grad_custom_pre_pass" not in inductor_options()
+    assert ours["joint_custom_pre_pass"].uuid() != inductor_options()["joint_custom_pre_pass"].uuid()
+    with pytest.raises(ReinplaceError, match="expected stage to be 'reinplace' or 'post_grad', got 'all'"):
+        inductor_options(stage="all")  # type: ignore[arg-type]
+
+
+def program(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    """One place for each rule, and a write behind it."""
+    whole = torch.cat(torch.split(x, [2, 3], 1), 1)
+    halves = torch.split(torch.cat([x.half(), y], 1), [5, 2], 1)
+    count = torch.full((4,), 2.7, dtype=torch.int64).cumsum(0)
+    sign = torch.signbit(x + torch.zeros(2, 5))
+    x.add_(1)
+    return whole, halves[0] * 1.5, halves[1] * 1.5, count, sign
+
+
+def test_inductor_with_all_rules_is_right() -> None:
+    inputs = [-torch.zeros(2, 5), arange(2, 2)]
+    expected, given = [t.clone() for t in inputs], [t.clone() for t in inputs]
+    torch.compiler.reset()
+    compiled = torch.compile(program, fullgraph=True, options=inductor_options(stage="post_grad"))
+    for one, other in zip(compiled(*given), program(*expected), strict=True):
+        assert one.dtype == other.dtype and torch.equal(one, other)
+        assert all(one.untyped_storage().data_ptr() != t.untyped_storage().data_ptr() for t in given)
+    assert all(map(torch.equal, given, expected))
+
+
+def test_a_rule_that_fails_leaves_the_graph(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    gm, _ = functional(program, arange(2, 5), arange(2, 2))
+    before = str(copied(gm).graph)
+    monkeypatch.setattr("pytest_reinplace.passes.post_grad.cumsum._why_not", lambda *_: 1 / 0)
+    RulesPass()(gm.graph)
+    assert str(gm.graph) == before
+    assert "Inductor's own rules decide: ZeroDivisionError" in caplog.text
