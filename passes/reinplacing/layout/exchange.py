@@ -15,11 +15,14 @@ from torch.fx import Node
 from torch.fx.node import map_arg
 
 from ... import _torch
+from ...graph.collective import is_collective
 from ...graph.layouts import Layout
 from ...graph.sizes import makes_sizes
 from ...memory.region import Region, as_size
+from ...ops import views
 from ...ops.schema import argument, is_operator, schema_of, tensors
 from ...ops.true_strides import has_one, is_mistold
+from ...ops.wrapper_names import is_wrapper
 from ...reason import Reason
 from ..facts.model import Model
 from ..facts.place import Place, Storage, Value, is_known, reads_alike
@@ -137,7 +140,7 @@ def _relay(model: Model, node: Node, operand: torch.Tensor, item: int | None) ->
 def _agrees(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
     """Return whether a user still works; what it returns in a new layout is added to ``laid``."""
     if user.op != "call_function" or not is_operator(user.target):
-        return False  # the output, wrappers and calls go by the strides that are noted
+        return _agrees_as_noted(model, user, laid)
     schema = schema_of(user.target)
     if user.target is torch.ops.aten.copy_.default:
         return True  # it copies into an input, whatever the strides of its source
@@ -148,7 +151,7 @@ def _agrees(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
     if not told or schema.laid_out is not None:
         return told  # such a result has the strides that it had
     if not schema.name.startswith(("aten::", "prims::")):
-        return False  # so do kernels that are not torch's own
+        return _is_kernel(user) and all(_is_told_nothing(model, user, n, laid[n]) for n in _laid(user, laid))
     if schema.by_strides:  # of a source it takes the elements, whatever their layout
         return argument(user, schema.names[0]) not in laid
     new_operands = _given(model, user, laid)
@@ -190,6 +193,16 @@ def _run(model: Model, user: Node, laid: dict[Node, Any]) -> Any:
             return _torch.run_fake(model.fake_mode, user.target, args, kwargs)
     except Exception:  # noqa: BLE001  (any refusal means: this user needs the old layout)
         return _REFUSED
+
+
+def _agrees_as_noted(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
+    """Return whether the output or a wrapper is given the strides that the graph notes."""
+    if user.op != "output" and not _is_wrapper(user, laid):
+        return False
+    pairs = [(laid[n], n.meta["val"]) for n in _laid(user, laid)]
+    # Who calls a subgraph, or uses what a wrapper hands back, goes by those of dimensions of one, too.
+    is_used = user.op != "output" or model.calls.inner
+    return all(_same_strides(model, *p) and (not is_used or _same_units(model, *p)) for p in pairs)
 
 
 def _agrees_as_view(
@@ -249,6 +262,33 @@ def _lay(user: Node, new: list[torch.Tensor], laid: dict[Node, Any]) -> bool:
     laid[user] = new
     laid.update({item: new[item.args[1]] for item in user.users})  # type: ignore[index]
     return True
+
+
+def _laid(user: Node, laid: dict[Node, Any]) -> list[Node]:
+    return [n for n in user.all_input_nodes if n in laid]
+
+
+def _is_wrapper(user: Node, laid: dict[Node, Any]) -> bool:
+    """Return whether a node calls kernels that go by the strides they are given, and by no offset."""
+    if not is_wrapper(user.target):
+        return False
+    bases: Any = user.kwargs.get("_all_bases", ())
+    return not (views.is_absolute(user) and any(base in laid for base in bases))
+
+
+def _is_kernel(user: Node) -> bool:
+    """Return whether an operator that is not torch's own returns fresh tensors, whose strides it makes up."""
+    schema = schema_of(user.target)
+    if schema.view or schema.hides_accesses or any(name is not None for name in schema.returns):
+        return False
+    return not any(_torch.storage_key(t) in _keys(user) for t in tensors(user.meta.get("val")))
+
+
+def _is_told_nothing(model: Model, user: Node, operand: Node, value: torch.Tensor) -> bool:
+    """Return whether a kernel is given the strides that are noted; collectives make dense results anyway."""
+    old = operand.meta["val"]
+    alike = isinstance(value, torch.Tensor) and _same_strides(model, value, old)
+    return alike and (is_collective(user.target) or _same_units(model, value, old))
 
 
 def _same_numbers(model: Model, new: Any, old: Any) -> bool:
