@@ -37,7 +37,7 @@ def describe(decision: Decision, inside: Mapping[Node, tuple[Outcome, ...]] | No
         found.extend((c.time, o) for c, o in mine)
     for index, name, node in decision.own_copies:
         found.append((model.candidates[index].time, _copied(hints, index, name, node)))
-    for snapshot in decision.snapshots:
+    for snapshot in (s for s in decision.snapshots if s.early is None):
         found.append((model.order[snapshot.before], _kept(hints, snapshot)))
     unsupported = Refusal(Reason.UNSUPPORTED)
     for node, labels, nbytes in model.unsupported:

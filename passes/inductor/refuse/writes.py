@@ -30,7 +30,9 @@ def is_born_by_a_write(decision: Decision, root: Storage) -> bool:
         return maker is not None
     schema = schema_of(node.target)
     if schema.writes_through is not None:
-        is_cloned = maker is not None and view_scatter.begins_at_operand(decision.model, maker.operand)
+        is_cloned = maker is not None and (
+            maker.index in decision.early or view_scatter.begins_at_operand(decision.model, maker.operand)
+        )
         return is_cloned or not schema.is_computed_scatter
     form = in_place_form(node.target)
     return form is not None and _torch.is_lowered(form)

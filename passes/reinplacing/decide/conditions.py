@@ -17,6 +17,7 @@ from collections.abc import Iterable
 
 from torch.fx import Node
 
+from ...memory.clip import clipped
 from ...memory.geometry import Geometry
 from ...memory.region import Region
 from ...reason import Reason
@@ -37,6 +38,9 @@ _SEEN, _EXPLAINED_LATER = 4096, 4  # fewer, once so many were looked at
 def judge(decision: Decision, candidate: Candidate) -> Refusal | None:
     """Return why a candidate must be cloned, ``None`` when it may be written in place."""
     operand, result = candidate.operand.storage, candidate.result
+    if candidate.index in decision.early:
+        reason = Reason.OVERWRITTEN if candidate.kind.is_copy else Reason.CHEAPER
+        return Refusal(reason, (decision.early[candidate.index],))
     if candidate.obstacle is not None:
         return Refusal(candidate.obstacle)
     for storage in (result, operand):  # nothing was accepted into a sealed root
@@ -111,6 +115,7 @@ def _spared(
         return False
     decision.snapshots.extend(made)
     decision.instead.update(dict.fromkeys(culprits))
+    decision.early.update((s.early, candidate.node) for s in made if s.early is not None)
     decision.served.update(dict.fromkeys(hits, decision.model.order[before]))
     return True
 
@@ -127,6 +132,10 @@ def _hits(decision: Decision, candidate: Candidate, read: Read, written: Region)
         return False
     if _is_beside(decision, read, written):
         return False
+    if read.hole is not None:
+        part = clipped(geometry, written, read.place.region)
+        if part != written and _is_beside(decision, read, part):
+            return False
     # A real write into the class that is read, before it is read, makes the old bytes irrelevant:
     # what the reader expects is then the written value, which its own reads protect.
     writes = decision.model.writes.get(read.place.storage)

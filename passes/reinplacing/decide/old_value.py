@@ -12,8 +12,10 @@ from typing import Any
 from torch.fx import Node
 
 from ...ops import higher_order
+from ...ops.nested import nodes
 from ...ops.schema import argument, is_operator, schema_of
 from ...ops.views import is_absolute
+from ...ops.wrapper import base_views
 from ..facts import price
 from ..facts.candidate import Candidate, Snapshot
 from ..facts.decision import Decision
@@ -37,7 +39,10 @@ def snapshots(
     for read in hits:
         operands = _operands(decision, at, read)
         if not operands:
-            return None
+            clone = _early(decision, candidate, read) if at is candidate.node else None
+            if clone is None:
+                return None
+            made.append(clone)
         for operand in operands:
             served.setdefault(operand, []).append(read)
     model = decision.model
@@ -81,6 +86,34 @@ def _located(node: Node) -> set[Node]:
         return {argument(node, schema_of(node.target).names[0])}
     bases: Any = node.kwargs.get("_all_bases", node.all_input_nodes)
     return set(bases)
+
+
+def _early(decision: Decision, candidate: Candidate, read: Read) -> Snapshot | None:
+    """Return the clone that a reader would write into, made early; ``None`` where it cannot be."""
+    model, node = decision.model, read.node
+    mine = [c for c in model.candidates_of.get(node, ()) if _is_same(c.operand, read.place)]
+    if len(mine) != 1 or not mine[0].kind.clones_early or mine[0].obstacle is not None or read.in_flight:
+        return None
+    operand = mine[0].operand_node
+    every = nodes((node.args, node.kwargs))
+    used = [n for n in every if (p := model.place(n)) is not None and _is_same(p, read.place)]
+    if used != [operand] or model.order[operand] >= candidate.time or node in model.relaid:
+        return None
+    layout = model.layouts.of(node)
+    if _is_named(mine[0]) or layout.named or _is_written_between(decision, candidate.node, read):
+        return None
+    if not model.layouts.may_copy(node, mine[0].operand.value):
+        return None
+    size = price.of_kept(model, read.place)
+    return Snapshot(candidate.index, candidate.node, operand, (node,), (read,), size, mine[0].index)
+
+
+def _is_named(candidate: Candidate) -> bool:
+    """Return whether a call names bytes of what it may write by offsets; it may do so in other operands."""
+    if not candidate.kind.of_bases:
+        return is_absolute(candidate.node)
+    views = base_views(candidate.node)
+    return any(v.base == candidate.slot and v.form == "as_strided" for v in views)
 
 
 def _is_written_between(decision: Decision, at: Node, read: Read) -> bool:

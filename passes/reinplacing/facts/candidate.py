@@ -25,6 +25,7 @@ class Kind:
         by_form: whether the in-place form of its own operator writes it, which torch runs on no operand that
             lies where it writes.
         of_bases: whether its operand is a base, and what is written are views that the call makes of it.
+        clones_early: whether the clone that it writes may be made earlier, where nobody writes in between.
         begins_anywhere: whether that clone may begin anywhere, since nothing names its bytes.
     """
 
@@ -34,6 +35,7 @@ class Kind:
     hands_on: bool = False
     by_form: bool = False
     of_bases: bool = False
+    clones_early: bool = False
     begins_anywhere: bool = False
 
 
@@ -96,6 +98,8 @@ class Snapshot:
         readers: who reads the copy instead.
         reads: the reads that it serves.
         nbytes: bytes copied.
+        early: the number of the reader's own candidate, when the reader writes into the copy: then it is
+            the clone that the reader would make, made early.
     """
 
     candidate: int
@@ -104,6 +108,7 @@ class Snapshot:
     readers: tuple[Node, ...]
     reads: tuple[Read, ...]
     nbytes: int
+    early: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ class Decision:
         snapshots: copies of old values for later readers.
         instead: accepted candidates of which cutting one would save such copies.
         served: the reads that are served by them, with the time when the copy is made.
+        early: candidates that write into a clone which was made early, with the node that it was made for.
         erased: real writes that turned into identities.
         returned: ``{node: nbytes}`` of outputs that are cloned so that they share nothing.
         assumed: ``(candidate, write, reader)``: accepted because a later write is expected to turn into an
@@ -49,6 +50,7 @@ class Decision:
     snapshots: list[Snapshot] = dataclasses.field(default_factory=list)
     instead: dict[int, None] = dataclasses.field(default_factory=dict)
     served: dict[Read, int] = dataclasses.field(default_factory=dict)
+    early: dict[int | None, Node] = dataclasses.field(default_factory=dict)
     erased: set[Node] = dataclasses.field(default_factory=set)
     returned: dict[Node, int] = dataclasses.field(default_factory=dict)
     assumed: list[tuple[Candidate, Write, Node]] = dataclasses.field(default_factory=list)
@@ -151,6 +153,7 @@ class Decision:
         for snapshot in self.snapshots[since:]:
             for read in snapshot.reads:
                 self.served.pop(read, None)
+            self.early.pop(snapshot.early, None)
         del self.snapshots[since:]
 
     def path(self, storage: Storage) -> list[Candidate]:

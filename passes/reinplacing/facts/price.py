@@ -44,7 +44,8 @@ def rank(decision: Decision) -> Rank:
     parts = [part for found in decision.part_copies.values() for part in found]
     copied = sum(c.nbytes for c in refused) + sum(of_region(model, w.place.region) for w in real)
     copied += sum(of_value(model, node) for _, _, node in decision.own_copies)
-    copied += of_copies(decision.snapshots) + of_copies(parts)
+    # The clone of a reader that is made early is refused like any other, and counted there.
+    copied += of_copies(s for s in decision.snapshots if s.early is None) + of_copies(parts)
     added = sum(not c.kind.is_copy for c in refused) + len(parts)
     added += len(decision.copied) + len(decision.snapshots) + len(decision.returned)
     return Rank(copied + sum(decision.returned.values()), sum(c.fresh for c in refused), added)

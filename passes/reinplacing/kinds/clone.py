@@ -16,7 +16,7 @@ from ..write.rewriter import Rewriter
 from . import record
 from .record import add
 
-CLONE = Kind(is_copy=True, is_clone=True, hands_on=True, begins_anywhere=True)
+CLONE = Kind(is_copy=True, is_clone=True, hands_on=True, clones_early=True, begins_anywhere=True)
 COPY = Kind(is_copy=True, hands_on=True, begins_anywhere=True)
 
 
@@ -33,7 +33,7 @@ def visit(model: Model, node: Node) -> bool:
 
 def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None:
     """Let what is copied stand for the copy, where it may."""
-    if rewriter.decision.accepted(candidates[0]):
+    if rewriter.is_in_place(candidates[0]):
         rewriter.replace(node, node.args[candidates[0].slot])  # type: ignore[index]
 
 

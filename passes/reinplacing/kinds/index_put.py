@@ -18,7 +18,7 @@ from . import record
 aten: Any = torch.ops.aten
 
 
-KIND = Kind(by_form=True, begins_anywhere=True)
+KIND = Kind(by_form=True, clones_early=True, begins_anywhere=True)
 
 
 def sees_to(node: Node) -> bool:
@@ -28,7 +28,7 @@ def sees_to(node: Node) -> bool:
 
 def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None:
     """Replace an ``index_put`` by one that writes, where its candidate is in place."""
-    if not rewriter.decision.accepted(candidates[0]):
+    if not rewriter.is_in_place(candidates[0]):
         return
     operand: Any = node.args[0]
     # Inductor's unchecked form applies an accumulation twice when it is run node by node.

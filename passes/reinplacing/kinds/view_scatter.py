@@ -24,7 +24,7 @@ from ..layout import exchange
 from ..write.rewriter import Rewriter
 from . import record
 
-KIND = Kind(stores_source=True, hands_on=True)
+KIND = Kind(stores_source=True, hands_on=True, clones_early=True)
 
 
 def sees_to(node: Node) -> bool:
@@ -183,7 +183,7 @@ def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None
     """Replace a view scatter by a copy into a view of its operand, or of a clone that offsets can name."""
     (candidate,) = candidates
     operand: Any = node.args[0]
-    if rewriter.decision.accepted(candidate):
+    if rewriter.is_in_place(candidate):
         if candidate.index not in rewriter.decision.already_there:
             _write_view(rewriter, node, candidate, operand)
     elif begins_at_operand(rewriter.model, candidate.operand):

@@ -16,7 +16,7 @@ from ..write.rewriter import Rewriter
 from . import wrapper_results
 from .record import add
 
-KIND = Kind()
+KIND = Kind(clones_early=True)
 
 
 def sees_to(node: Node) -> bool:

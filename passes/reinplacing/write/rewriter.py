@@ -75,6 +75,10 @@ class Rewriter:
             node = self.replaced[node]
         return node
 
+    def is_in_place(self, candidate: Candidate) -> bool:
+        """Return whether a candidate writes into what it is given: its operand, or a clone made early."""
+        return self.decision.accepted(candidate) or candidate.index in self.decision.early
+
     def operand(self, node: Node, candidate: Candidate, current: Node, result: Any = None) -> Node:
         """Return what the mutable call writes into: the operand itself or a clone of it.
 
@@ -84,7 +88,7 @@ class Rewriter:
             current: the operand's node by now.
             result: the fake value of what the functional call makes of it.
         """
-        if self.decision.accepted(candidate):
+        if self.is_in_place(candidate):
             return current
         return self.cloned(node, candidate, current, candidate.operand.value, result)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch import Tensor
+from torch.fx import Node
 
 from pytest_reinplace.passes import Reason, reinplace
 from pytest_reinplace.passes.fuzz import adversary
@@ -135,6 +136,30 @@ def test_an_input_that_is_returned_with_an_old_value_of_it_stays_the_input() -> 
     assert_equivalent(gm, new, build.inputs)
 
 
+def test_a_clone_that_is_made_too_late_is_made_early() -> None:
+    def program(x: Tensor, y: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+        cache = x + 1
+        row = cache[2]
+        new = aten.index_put.default(cache, [rows], y)
+        return new, aten.index_put.default(row, [rows], y[0, 1:3])
+
+    report, gm = rewritten(program, x(), y(), ROWS)
+    assert report.clones == ["aten::index_put.self"] and report.clone_bytes == 16
+    assert targets(gm).count("aten.clone.default") == 1
+    assert targets(gm).count("aten.index_put_.default") == 2
+
+
+def test_a_clone_that_another_argument_needs_too_is_not() -> None:
+    def program(x: Tensor, y: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+        cache = x + 1
+        row = cache[2]
+        new = aten.index_put.default(cache, [rows], y)
+        return new, aten.index_put.default(row, [rows], row[0:2])
+
+    report, _ = rewritten(program, x(), y(), ROWS)
+    assert report.clone_bytes >= 16
+
+
 def test_a_copy_for_a_later_writer_does_not_serve_another_operand() -> None:
     def program(x: Tensor) -> tuple[Tensor, Tensor]:
         cache = x + 1
@@ -142,8 +167,58 @@ def test_a_copy_for_a_later_writer_does_not_serve_another_operand() -> None:
         moved = aten.slice_scatter.default(cache, other, 0, 1, 3)
         return moved, aten.slice_scatter.default(part, moved[0:1] * 2, 0, 1, 2)
 
-    report, _ = rewritten(program, x())
-    assert report.clone_bytes > 0
+    report, gm = rewritten(program, x())
+    assert report.clone_bytes == 2 * 2 * 4 * x().shape[1]
+    assert targets(gm).count("aten.clone.default") == 2
+
+
+def wrapped_row(use: Callable[[GraphBuilder, Node, int], Node], start: int) -> int:
+    """Return the bytes cloned where a wrapper writes a row of a cache whose new value is needed, too."""
+    b = GraphBuilder()
+    source = b.placeholder(torch.arange(24, dtype=torch.int32))
+    value = b.placeholder(torch.tensor([77], dtype=torch.int32))
+    cache = b.call(aten.mul.Tensor, source, 3)
+    row = b.call(aten.slice.Tensor, cache, 0, start, start + 5)
+    index = b.call(aten.full.default, [1], start + 2, dtype=torch.int64)
+    new = b.call(aten.index_put.default, cache, [index], value)
+    seen = use(b, b.v1(adversary.operator("bump"), x=row)[-1], start)
+    report, _ = held(b, [new, b.call(aten.neg.default, seen)])
+    return report.clone_bytes
+
+
+def wider(b: GraphBuilder, row: Node, start: int) -> Node:
+    return b.call(aten.view.dtype, b.call(aten.slice.Tensor, row, 0, start % 2, start % 2 + 4), torch.int64)
+
+
+@pytest.mark.parametrize(("start", "nbytes"), [(1, 96), (2, 20)])
+def test_an_early_clone_begins_where_a_view_of_another_dtype_can(start: int, nbytes: int) -> None:
+    assert wrapped_row(wider, start) == nbytes
+
+
+@pytest.mark.parametrize(("named", "nbytes"), [(True, 96), (False, 20)])
+def test_an_early_clone_is_not_named_by_offsets(named: bool, nbytes: int) -> None:
+    def use(b: GraphBuilder, row: Node, start: int) -> Node:
+        if named:
+            return b.call(aten.as_strided.default, row, [2], [1], start + 1)
+        return b.call(aten.slice.Tensor, row, 0, 1, 3)
+
+    assert wrapped_row(use, 2) == nbytes
+
+
+@pytest.mark.parametrize(("own", "nbytes"), [(True, 192), (False, 32)])
+def test_an_early_clone_may_be_of_one_of_two_bases_where_the_other_is_named(own: bool, nbytes: int) -> None:
+    b = GraphBuilder()
+    cache, other = (b.call(aten.mul.Tensor, b.placeholder(torch.arange(24) + i), 3) for i in range(2))
+    row = b.call(aten.slice.Tensor, cache, 0, 2, 6)
+    index = b.call(aten.full.default, [1], 3, dtype=torch.int64)
+    value = b.call(aten.full.default, [1], 7, dtype=torch.int64)
+    new = b.call(aten.index_put.default, cache, [index], value)
+    base = row if own else other
+    part = b.call(aten.slice.Tensor, base, 0, 0, 4, 2)  # the wrapper names it by its offset
+    pairs = {"x": (base, part), "y": (other, other) if own else (row, row)}
+    *_, one, two = b.v2(adversary.operator("pair"), pairs, other=value)
+    report, _ = held(b, [new, b.call(aten.neg.default, one), b.call(aten.neg.default, two)])
+    assert report.clone_bytes == nbytes
 
 
 def test_an_old_value_that_was_kept_is_not_what_lies_there() -> None:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
+from pytest_reinplace.passes import Reason
 from pytest_reinplace.passes.fuzz import adversary
 from pytest_reinplace.passes.fuzz.builder import GraphBuilder
 
@@ -103,6 +104,22 @@ def test_no_old_value_is_kept_for_a_write_that_is_refused_after_all(values: int)
     copies = {6: ["aten::index_put.self"], 2: ["aten::index_put.values", "aten::exp.self"]}
     assert sorted(report.clones) == sorted(copies[values])
     assert report.clone_bytes == {6: 96, 2: 48}[values]
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_what_is_written_into_a_clone_made_early_does_not_lie_in_place(early: bool) -> None:
+    """A scatter that puts it there has something to write."""
+
+    def program(x: Tensor, y: Tensor) -> Tensor:
+        whole = x * 2
+        row = (whole if early else y * 3)[2:3]
+        new = aten.index_put.default(whole, [torch.tensor([0, 1])], y[:2])
+        last = aten.index_put.default(row, [torch.tensor([0])], y[2:3])
+        return aten.slice_scatter.default(new, last, 0, 2, 3)
+
+    report, _ = rewritten(program, torch.arange(24.0).view(6, 4), torch.arange(24.0).view(6, 4) + 50)
+    found = [(o.reason, o.nbytes) for o in report.outcomes if not o.reinplaced]
+    assert found == ([(Reason.CHEAPER, 16)] if early else [])
 
 
 @pytest.mark.parametrize("later", [True, False])

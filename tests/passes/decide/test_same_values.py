@@ -6,12 +6,17 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from hypothesis import given, settings
 from torch import Tensor
 from torch.fx import Node
 
 from pytest_reinplace.passes.fuzz.builder import GraphBuilder
+from pytest_reinplace.passes.memory.clip import clipped
+from pytest_reinplace.passes.memory.geometry import Geometry
+from pytest_reinplace.passes.memory.region import Region
 
 from ..kinds.test_in_place_forms import held, rewritten
+from ..memory.test_region import bytes_of, regions
 from ..trace import arange
 
 aten = torch.ops.aten
@@ -240,8 +245,8 @@ def test_what_is_overwritten_in_between_is_stored_again() -> None:
     assert lost(really) == 3
 
 
-@pytest.mark.parametrize("count", [7, 4, 3])
-def test_bytes_of_which_some_lie_outside_are_taken_to_be_read(count: int) -> None:
+@pytest.mark.parametrize(("count", "is_read"), [(7, False), (4, False), (3, True)])
+def test_bytes_that_lie_outside_or_are_overwritten_are_not_read(count: int, is_read: bool) -> None:
     b = GraphBuilder()
     x = b.placeholder(arange(2, 2, 4))
     flat = b.call(aten.view.default, x, [16])
@@ -252,4 +257,12 @@ def test_bytes_of_which_some_lie_outside_are_taken_to_be_read(count: int) -> Non
     late = b.call(aten.as_strided_scatter.default, part, fresh, [count], [1], 12 - count)
     b.call(aten.copy_.default, x, new)
     report, _ = held(b, [b.call(aten.neg.default, late)])
-    assert "aten::slice_scatter.self" in report.clones
+    assert ("aten::slice_scatter.self" in report.clones) is is_read
+
+
+@settings(max_examples=1000, deadline=None)
+@given(regions(), regions())
+def test_a_clipped_region_holds_all_that_is_shared(region: Region, window: Region) -> None:
+    part = bytes_of(clipped(Geometry(), region, window))
+    if 0 not in (*region.sizes, *window.sizes):
+        assert bytes_of(region) & bytes_of(window) <= part <= bytes_of(region)
