@@ -25,6 +25,7 @@ class InductorTarget(Target):
     returns_operands = False
     drops_identities = True
     converts_stores = True
+    begins_anywhere = False
 
     def sees_view(self, node: Node, of_input: bool) -> bool:
         """Return whether a view is lowered as one."""

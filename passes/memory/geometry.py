@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import sympy
+import torch
 
 from .. import _torch
 from .region import Axes, Region, Size, by_stride
@@ -217,3 +218,16 @@ class Geometry:
                 return True
             inner = inner + (n - 1) * s
         return False
+
+
+def may_be_padded(value: torch.Tensor) -> bool:
+    """Return whether a clone of a tensor can start anywhere in its storage: all of it is static and apart."""
+    numbers = (*value.size(), *value.stride(), value.storage_offset())
+    if not all(isinstance(n, int) for n in numbers) or 0 in value.size():
+        return False
+    return not Geometry().self_overlapping(Region.of(value))
+
+
+def padding(value: torch.Tensor, item: int) -> int:
+    """Return at which element of its storage a clone starts that views of such items are made of."""
+    return int(value.storage_offset()) % max(1, item // value.element_size())

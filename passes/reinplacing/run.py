@@ -17,6 +17,7 @@ from . import plan
 from .facts.candidate import Candidate
 from .facts.decision import Decision
 from .facts.options import DEFAULT, Options, Ordering, Policy
+from .layout.true_values import with_true_values
 
 Planner = Callable[[Graph, Options], plan.Plan]
 Teller = Callable[[Decision], object]
@@ -107,9 +108,13 @@ def parted_lists(graph: Graph, options: Options = DEFAULT) -> list[Node]:
     Raises:
         GraphError: it is no functional graph.
     """
-    with _torch.untouched(shape_env_of(graph)):
-        decision = plan.alone(graph, options).decision
-    return [node for node, found in decision.model.candidates_of.items() if _is_parted(decision, found)]
+
+    def work() -> list[Node]:
+        with _torch.untouched(shape_env_of(graph)):
+            decision = plan.alone(graph, options).decision
+        return [node for node, found in decision.model.candidates_of.items() if _is_parted(decision, found)]
+
+    return with_true_values(graph, work, lowered=options.target.makes_as_told, keep=False)
 
 
 def _is_parted(decision: Decision, candidates: Sequence[Candidate]) -> bool:
@@ -121,17 +126,21 @@ def _is_parted(decision: Decision, candidates: Sequence[Candidate]) -> bool:
 
 
 def _planned(graph: Graph, options: Options, planner: Planner, *, carry_out: bool) -> Report:
-    """Plan a graph, and carry the plan out if wanted; returns what is in it.
+    """Plan a graph on its true values, and carry the plan out if wanted; returns what is in it.
 
     What is not known of sizes is not asked for while it is planned. What is written then may ask for it, as
     torch does when it runs the same operators.
     """
-    with _torch.untouched(shape_env_of(graph)):
-        planned = planner(graph, options)
-    report = planned.report()
-    if carry_out:
-        planned.carry_out()
-    return report
+
+    def work() -> Report:
+        with _torch.untouched(shape_env_of(graph)):
+            planned = planner(graph, options)
+        report = planned.report()
+        if carry_out:
+            planned.carry_out()
+        return report
+
+    return with_true_values(graph, work, lowered=options.target.makes_as_told, keep=carry_out)
 
 
 def _graph_of(gm: object) -> Graph:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Literal
 
 from torch.fx import Node
 
@@ -25,8 +26,10 @@ class Kind:
         by_form: whether the in-place form of its own operator writes it, which torch runs on no operand that
             lies where it writes.
         of_bases: whether its operand is a base, and what is written are views that the call makes of it.
+        looks_at_all: whether its call may look at all of an operand, and not only at what it writes.
         clones_early: whether the clone that it writes may be made earlier, where nobody writes in between.
-        begins_anywhere: whether that clone may begin anywhere, since nothing names its bytes.
+        begins: where that clone may begin: where the graph says, with some room before it if need be, or
+            anywhere, since nothing names its bytes.
     """
 
     is_copy: bool = False
@@ -35,8 +38,9 @@ class Kind:
     hands_on: bool = False
     by_form: bool = False
     of_bases: bool = False
+    looks_at_all: bool = True
     clones_early: bool = False
-    begins_anywhere: bool = False
+    begins: Literal["as told", "padded", "anywhere"] = "as told"
 
 
 @dataclasses.dataclass(slots=True, eq=False)

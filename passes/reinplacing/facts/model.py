@@ -64,6 +64,7 @@ class Model:
         self.idle: list[Node] = []
         self.outputs: list[tuple[Node, Place]] = []
         self.relaid: dict[Node, Any] = {}
+        self.tried: dict[Node, list[Any]] = {}  # all layouts looked at, the one in ``relaid`` the last
         self.premises: Premises = premises.leaving(self.calls.known.staying(graph))
         self.layouts: Layouts = self.calls.known.of(graph, self._pinning())
         self.given: dict[int | str, Storage] = {}  # storages of inputs, by what two of the same bytes share

@@ -25,6 +25,7 @@ class Target:
         returns_operands: whether ``device_put`` and the like return an operand that is there already.
         drops_identities: whether operators that change nothing are replaced by their operand.
         converts_stores: whether storing through a view of another dtype converts the values.
+        begins_anywhere: whether a clone may begin a few bytes into its storage.
     """
 
     fuses: bool = False
@@ -32,6 +33,7 @@ class Target:
     returns_operands: bool = True
     drops_identities: bool = False
     converts_stores: bool = False
+    begins_anywhere: bool = True
 
     def sees_view(self, node: Node, of_input: bool) -> bool:
         """Return whether a view is a view to it, of an input or of what is computed."""

@@ -16,8 +16,10 @@ from ..write.rewriter import Rewriter
 from . import record
 from .record import add
 
-CLONE = Kind(is_copy=True, is_clone=True, hands_on=True, clones_early=True, begins_anywhere=True)
-COPY = Kind(is_copy=True, hands_on=True, begins_anywhere=True)
+CLONE = Kind(
+    is_copy=True, is_clone=True, hands_on=True, clones_early=True, begins="anywhere", looks_at_all=False
+)
+COPY = Kind(is_copy=True, hands_on=True, begins="anywhere", looks_at_all=False)
 
 
 def sees_to(node: Node) -> bool:

@@ -22,7 +22,7 @@ from ..layout import exchange
 from ..write.rewriter import Rewriter
 from .record import Others, Settled, add, others_of
 
-KIND = Kind(by_form=True)
+KIND = Kind(by_form=True, begins="padded", looks_at_all=False)
 Argument = tuple[str, Any]
 
 

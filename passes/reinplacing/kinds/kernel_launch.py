@@ -18,7 +18,7 @@ from .record import add, read
 _OF_CLONES = ("tensors_to_clone", "tensor_bases")
 
 
-KIND = Kind()
+KIND = Kind(begins="padded", looks_at_all=False)
 
 
 def sees_to(node: Node) -> bool:

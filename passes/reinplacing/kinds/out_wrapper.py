@@ -26,7 +26,7 @@ from ..write.rewriter import Rewriter
 from .record import add, read
 
 aten: Any = torch.ops.aten
-KIND = Kind(begins_anywhere=True)
+KIND = Kind(begins="anywhere", looks_at_all=False)
 _LAYOUT = ("size", "stride", "dtype", "device")
 
 

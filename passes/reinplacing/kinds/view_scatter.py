@@ -24,7 +24,7 @@ from ..layout import exchange
 from ..write.rewriter import Rewriter
 from . import record
 
-KIND = Kind(stores_source=True, hands_on=True, clones_early=True)
+KIND = Kind(stores_source=True, hands_on=True, clones_early=True, looks_at_all=False)
 
 
 def sees_to(node: Node) -> bool:

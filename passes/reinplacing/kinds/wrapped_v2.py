@@ -22,7 +22,7 @@ from . import wrapper_results
 from .record import Others, add
 
 aten: Any = torch.ops.aten
-KIND = Kind(of_bases=True, clones_early=True)
+KIND = Kind(of_bases=True, clones_early=True, begins="padded", looks_at_all=False)
 
 
 def sees_to(node: Node) -> bool:

@@ -7,6 +7,8 @@ layout: the exchange is legal iff every view can still be made and no other resu
 
 from __future__ import annotations
 
+import itertools
+import math
 import operator
 from typing import Any
 
@@ -29,6 +31,7 @@ from ..facts.place import Place, Storage, Value, is_known, reads_alike
 
 _INT = frozenset({int})
 _REFUSED = object()  # what running an operator gives that does not run
+_MOST_MIXTURES = 16  # an operator with more of them keeps its operands' layouts
 _MOST_USERS = 64  # a result used more often than this keeps its own layout: the check stays linear
 
 
@@ -131,6 +134,8 @@ def _relay(model: Model, node: Node, operand: torch.Tensor, item: int | None) ->
         for n in (user, *user.users) if isinstance(laid.get(user), list) else (user,):
             pending.update(n.users if n in laid and not isinstance(laid[n], list) else ())
     model.relaid.update(laid)
+    for n, value in laid.items():
+        model.tried.setdefault(n, []).append(value)
     if item is not None:
         mine = model.relaid.get(node, node.meta["val"])
         model.relaid[node] = [operand if i == item else t for i, t in enumerate(mine)]
@@ -155,10 +160,8 @@ def _agrees(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
     if schema.by_strides:  # of a source it takes the elements, whatever their layout
         return argument(user, schema.names[0]) not in laid
     new_operands = _given(model, user, laid)
-    if len(new_operands) > 1:
-        return False  # each of them may keep its own layout after all: too many mixtures to look at
     result = _run(model, user, new_operands)
-    if result is _REFUSED:
+    if result is _REFUSED or not _works_with_any(model, user, new_operands, result):
         return False
     source = {_torch.storage_key(t) for value in new_operands.values() for t in tensors(value)}
     if schema.meta_only and not _same_numbers(model, result, user.meta.get("val")):
@@ -193,6 +196,39 @@ def _run(model: Model, user: Node, laid: dict[Node, Any]) -> Any:
             return _torch.run_fake(model.fake_mode, user.target, args, kwargs)
     except Exception:  # noqa: BLE001  (any refusal means: this user needs the old layout)
         return _REFUSED
+
+
+def _works_with_any(model: Model, user: Node, laid: dict[Node, Any], result: Any) -> bool:
+    """Return whether a user's result has a known layout whichever of its operands are laid out anew.
+
+    Results are laid out anew one by one, and each of them may be refused later.
+
+    Args:
+        model: the model under construction.
+        user: the operator.
+        laid: its operands that are laid out anew.
+        result: what the operator returns when all of them are.
+    """
+    if len(laid) < 2:
+        return True
+    written = user.meta.get("val")
+    if user in model.relaid and _is_alike(model, result, written):
+        return False  # with all of them it would be laid out as written, and with some it would not
+    known = [result, written, *model.tried.get(user, ())]
+    choices = [(n.meta["val"], *model.tried.get(n, ()), value) for n, value in laid.items()]
+    if math.prod(map(len, choices)) > _MOST_MIXTURES:
+        return False
+    mixtures = (dict(zip(laid, mixture, strict=True)) for mixture in itertools.product(*choices))
+    results = (_run(model, user, mixture) for mixture in mixtures)
+    return all(any(_is_alike(model, found, layout) for layout in known) for found in results)
+
+
+def _is_alike(model: Model, a: Any, b: Any) -> bool:
+    """Return whether two values have the same strides, tensor by tensor; those of dimensions of one, too."""
+    one, two = list(tensors(a)), list(tensors(b))  # of what did not run there are none
+    return len(one) == len(two) and all(
+        _same_strides(model, s, t) and _same_units(model, s, t) for s, t in zip(one, two, strict=True)
+    )
 
 
 def _agrees_as_noted(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
@@ -236,7 +272,7 @@ def _is_untold(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
         return False
     if schema.untold_of_one:
         return has_one(operand.meta["val"])
-    return any(is_mistold(user, value) for value in (None, laid.get(operand)))
+    return any(is_mistold(user, value) for value in (None, *model.tried.get(operand, ()), laid.get(operand)))
 
 
 def _is_unit_asked(model: Model, value: torch.Tensor) -> bool:

@@ -14,6 +14,7 @@ from torch.fx import Node
 
 from ...graph.alias import begin_of
 from ...graph.emit import Emitter
+from ...memory import geometry
 from ...memory.region import Size, as_size
 from ..facts.candidate import Candidate
 from ..facts.decision import Decision
@@ -100,7 +101,10 @@ class Rewriter:
         The functional form's result has an offset into its storage (that of ``was``: mostly its
         operand's), this one starts at 0.
         """
-        if candidate.write_only:
+        start = self._padding(candidate, was)
+        if start:
+            copy = self.emitter.padded(node, current, start, not candidate.write_only)
+        elif candidate.write_only:
             copy = self.emitter.empty(node, current)
         else:
             copy = self.emitter.clone(node, current, result)
@@ -108,3 +112,9 @@ class Rewriter:
             moved = begin_of(copy) - as_size(was.storage_offset())
             self.rebased[candidate.result] = moved * was.element_size()
         return copy
+
+    def _padding(self, candidate: Candidate, was: torch.Tensor) -> int:
+        item = self.model.layouts.of(candidate.node).viewed
+        if not item or not self.model.target.begins_anywhere or not geometry.may_be_padded(was):
+            return 0
+        return geometry.padding(was, item)
