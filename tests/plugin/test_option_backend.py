@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch._inductor.config
 
 USES = """
 import torch
@@ -48,11 +49,11 @@ def test_an_error_that_it_helps_against_names_it(
 ) -> None:
     """As where no C++ compiler is installed; torch names no way without one."""
     monkeypatch.setenv("TORCHINDUCTOR_FORCE_DISABLE_CACHES", "1")
-    monkeypatch.setattr("torch._inductor.config.cpp.cxx", (None, "/no/such/c++"))
     compiling.makepyfile(
         "from programs import *\ndef test_it(assert_reinplaced): assert_reinplaced(update, *inputs(update))"
     )
-    result = compiling.runpytest_inprocess("--reinplace-backend=inductor")
+    with torch._inductor.config.patch({"cpp.cxx": (None, "/no/such/c++")}):
+        result = compiling.runpytest_inprocess("--reinplace-backend=inductor")
     result.assert_outcomes(failed=1)
     note = "E *--reinplace-backend=graph needs no C++ compiler: it generates no code"
     result.stdout.fnmatch_lines(["E *InvalidCxxCompiler: *", note])

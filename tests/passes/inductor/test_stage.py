@@ -172,7 +172,7 @@ def stored_through_another_dtype(x: torch.Tensor) -> torch.Tensor:
     [
         (shifted_after_a_write, set()),
         (transposed_in_a_flat_buffer, set()),
-        (stored_through_another_dtype, {Reason.LOWERING}),
+        (stored_through_another_dtype, {Reason.LOWERING, Reason.FOLLOWS}),
     ],
 )
 def test_writes_that_inductor_would_misorder_or_convert(

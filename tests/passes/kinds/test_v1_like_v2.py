@@ -17,7 +17,7 @@ from pytest_reinplace.passes.memory.region import Region
 from pytest_reinplace.passes.ops.wrapper import base_views
 from pytest_reinplace.passes.verify import assert_equivalent, minimum_clone_bytes
 
-from ..oracle.test_oracle_programs import compiled
+from ..oracle.test_oracle_programs import Sides
 from ..trace import arange, functional, ops
 from ..traced_program import RandomProgram, random_program
 
@@ -252,8 +252,8 @@ def test_views_that_share_bytes_stay_together(second: slice, sizes: list[int]) -
 def outcome(program: RandomProgram, v2: bool) -> tuple[GraphModule, Report]:
     found: list[tuple[GraphModule, Report]] = []
     with torch._inductor.config.patch(enable_auto_functionalized_v2=v2), torch.no_grad():
-        keep = compiled(program, lambda gm: found.append((gm, analyze(gm))), dynamic=False)
-        keep(*program.inputs())
+        sides = Sides(program, lambda gm: found.append((gm, analyze(gm))), dynamic=False)
+        sides.expected(*program.inputs())
     return found[0]
 
 
