@@ -30,7 +30,7 @@ def _rewrite(graph: Graph) -> Places:
         pieces = cat.all_input_nodes
         # All parts of a whole, in their order, have its values and its dtype.
         is_laid_out = ground.alike(cat, source)
-        if is_laid_out and ground.sharing.unite(cat, source):
+        if is_laid_out and ground.unite(cat, source):
             yield cat.name, None, ""
             ground.replace(cat, source)
         elif is_laid_out or has_usual_strides(cat.meta["val"]):

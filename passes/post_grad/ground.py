@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import functools
+import operator
 from typing import Any
 
 import torch
 from torch.fx import Graph, Node
 
-from ..graph.alias import is_view, uses, viewed
+from ..graph.alias import begin_of, is_view, uses, viewed
 from ..graph.emit import Emitter
 from ..graph.sizes import fake_mode_of
 from ..memory.geometry import Geometry
 from ..memory.region import as_size
-from ..ops.schema import argument, schema_of
+from ..ops.schema import argument, is_operator, schema_of
 from .sharing import Sharing
 
 
@@ -57,6 +58,24 @@ class Ground:
             pairs += zip(new.stride(), old.stride(), strict=True)
             pairs += [(new.storage_offset(), old.storage_offset())] if is_view(node) else []
         return all(self.geometry.equal(as_size(one), as_size(other)) for one, other in pairs)
+
+    def unite(self, copy: Node, operand: Node) -> bool:
+        """Let a copy share the storage of its operand, if nobody can tell; returns whether it does.
+
+        What names bytes by an offset counts from where the storage of the copy begins.
+        """
+        begins_alike = self.geometry.equal(begin_of(copy), begin_of(operand))
+        if not begins_alike and any(self._counts(user) for user, _ in uses(copy)):
+            return False
+        return self.sharing.unite(copy, operand)
+
+    def _counts(self, user: Node) -> bool:
+        """Return whether a node counts from where a storage begins; wrappers do, if nothing mends them."""
+        if not is_operator(user.target):
+            return not self._is_joint and user.target is not operator.getitem and user.op != "output"
+        schema = schema_of(user.target)
+        is_told = schema.names_offset and argument(user, "storage_offset") is not None
+        return is_told or schema.asks_offset
 
     def replace(self, node: Node, source: Node) -> None:
         """Put a value in the place of a node that it equals.

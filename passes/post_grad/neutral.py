@@ -129,7 +129,7 @@ def _why_not(ground: Ground, node: Node, operand: Node, value: Any, *, is_second
 def _replace(ground: Ground, node: Node, operand: Node) -> None:
     """Put what a node equals in its place: its operand, a copy of that, or what it is converted to."""
     dtype = node.meta["val"].dtype
-    if dtype == operand.meta["val"].dtype and ground.sharing.unite(node, operand):
+    if dtype == operand.meta["val"].dtype and ground.unite(node, operand):
         ground.replace(node, operand)
     elif dtype == operand.meta["val"].dtype:
         node.target, node.args, node.kwargs = aten.clone.default, (operand,), {}

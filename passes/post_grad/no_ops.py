@@ -48,7 +48,7 @@ def _removed(graph: Graph, *, is_joint: bool = False, folds: bool = False) -> Pl
         operand = source or (folded(node) if folds else None)
         if operand is None or not ground.alike(node, operand, is_laid_out=source is not None):
             continue
-        goes = is_view(node) or ground.sharing.unite(node, operand)
+        goes = is_view(node) or ground.unite(node, operand)
         if source is None:
             if not goes:
                 _copy_behind(ground.emitter, node)

@@ -16,7 +16,7 @@ PASSES = (
     "facts",
     *(f"reinplacing.{room}" for room in ("facts", "layout", "write", "kinds", "model", "decide")),
     "reinplacing",
-    *("post_grad", "ir"),  # come with their first pass
+    *("post_grad", "ir"),  # ir comes with its first pass
     *(f"inductor.{room}" for room in ("_torch", "lowering", "defects", "identity")),
     *(f"inductor.{room}" for room in ("schedule", "refuse", "mend")),
     "inductor",

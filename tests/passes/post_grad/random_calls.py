@@ -162,7 +162,7 @@ class Program:
         if x.dim() == 2:
             views += [torch.t, lambda t: t.reshape(-1)]
             views += [
-                lambda t: aten.as_strided.default(t, [2], [1]),
+                lambda t: aten.as_strided.default(t, [2], [1], 1),
                 lambda t: aten.slice.Tensor(t, 1, 1, 99),
             ]
         if x.dim() > 0:

@@ -12,6 +12,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from pytest_reinplace.passes import post_grad
 from pytest_reinplace.passes.fuzz.draws import Draws
+from pytest_reinplace.passes.ops.schema import traits_of
 from pytest_reinplace.passes.strategies import random_graph
 from pytest_reinplace.passes.verify import check, copied
 
@@ -56,6 +57,8 @@ def test_each_rule_keeps_random_graphs_right() -> None:
 def test_all_rules_together_keep_the_graphs_of_the_oracle_right() -> None:
     for seed in range(FIRST, FIRST + COUNT):
         graph = random_graph(seed)
+        if any(traits_of(node.target).hides_alias for node in graph.gm.graph.nodes):
+            continue  # a copy to Inductor, and node by node the operand itself
         after = graph.copy()
         for name in post_grad.ORDER:
             post_grad.find(name).stand_in(after.graph)

@@ -40,6 +40,36 @@ def test_a_rule_alone_tells_what_it_did() -> None:
     assert "clone" not in gm.code
 
 
+def copied_part(x: Tensor) -> Tensor:
+    return x[1:].clone().as_strided((2,), (1,), 1) * 2
+
+
+def joined_part(x: Tensor) -> Tensor:
+    return torch.cat(torch.split_with_sizes(x[1:], [1, 2], 1), 1).as_strided((2,), (1,), 1) * 2
+
+
+def unchanged_part(x: Tensor) -> Tensor:
+    return (x[1:] * 1).as_strided((2,), (1,), 1) * 2
+
+
+COUNTING = {"no_ops": copied_part, "cat_of_split": joined_part, "neutral": unchanged_part}
+
+
+@pytest.mark.parametrize("name", COUNTING)
+def test_what_counts_from_where_a_copy_begins_needs_the_copy(name: str) -> None:
+    """From where its operand begins that is something else."""
+    _, gm = by_rule(name, COUNTING[name], arange(2, 3))
+    assert any(n.target is aten.clone.default for n in gm.graph.nodes)
+
+
+@pytest.mark.parametrize("stage", ["reinplace", "post_grad"])
+def test_inductor_keeps_that_copy_too(stage: str) -> None:
+    torch.compiler.reset()
+    options = inductor_options(stage=stage)  # type: ignore[arg-type]
+    compiled = torch.compile(copied_part, fullgraph=True, options=options)
+    assert torch.equal(compiled(arange(2, 3)), copied_part(arange(2, 3)))
+
+
 def test_what_is_asserted_and_known_goes() -> None:
     gm, _ = functional(noted, arange(2, 3))
     given = next(iter(gm.graph.nodes))
