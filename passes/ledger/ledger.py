@@ -19,11 +19,11 @@ class Point(NamedTuple):
 
     base: State
     steps: Sequence[Step] = ()
-    count: int = 0
+    number: int = 0
 
     def state(self) -> State:
         """Return the state there."""
-        return after(self.base, self.steps[: self.count]) if self.count else self.base
+        return after(self.base, self.steps[: self.number]) if self.number else self.base
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
