@@ -103,6 +103,19 @@ def test_numbers_are_compared() -> None:
     assert compare(Program(lambda: {"n": 1}), lambda: {"n": 2}) == ["result['n']: eager gives 1, compiled 2"]
 
 
+@pytest.mark.parametrize("cause", [torch.OutOfMemoryError("no memory"), ValueError("no number")])
+def test_a_full_device_is_told_as_one(cause: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Torch's comparison makes a RuntimeError of all that it meets; an entry is run again alone for one."""
+
+    def compared(self: object) -> None:
+        raise cause
+
+    monkeypatch.setattr(torch.testing._comparison.TensorLikePair, "compare", compared)
+    with pytest.raises(torch.OutOfMemoryError if "memory" in str(cause) else RuntimeError) as raised:
+        compare(pair())
+    assert isinstance(raised.value, torch.OutOfMemoryError) is isinstance(cause, torch.OutOfMemoryError)
+
+
 def test_nan_equals_nan() -> None:
     assert compare(Program(lambda x: x / x, (torch.zeros(2),))) == []
 
