@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import bisect
 import operator
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -40,6 +41,7 @@ from ...ops.computed import has_code
 from ...ops.nested import nodes
 from ...ops.schema import argument, is_operator, schema_of
 from ...ops.true_strides import has_usual_strides
+from ...ops.wrapper import base_views
 from ..defects import defended
 from ..lowering import call_of, is_put_off
 
@@ -51,9 +53,9 @@ def realize(graph: Graph) -> int:
     roots = bases(graph)
     writes = _writes(graph, roots)
     inlined = _inlined(graph, roots) if defended("spoiled-by-a-scatter") else {}
-    if not writes and not inlined:
+    several = _given_twice(writes, roots) | _viewed_twice(graph) if defended("written-twice") else set()
+    if not writes and not inlined and not several:
         return 0
-    several = _given_twice(writes, roots) if defended("written-twice") else set()
     found = _Late(graph, roots, writes if defended("spoiled-by-a-kernel") else {}, inlined)
     if defended("spoiled-by-a-list"):
         found.note_lists(node for kernels in writes.values() for node in kernels if lists.is_list(node))
@@ -88,6 +90,16 @@ def _given_twice(writes: dict[Node, list[Node]], roots: dict[Node, Node]) -> set
             if root in seen and root in writes and kernel in writes[root]:
                 found.add(root)
             seen.add(root)
+    return found
+
+
+def _viewed_twice(graph: Graph) -> set[Node]:
+    """Return the bases of which wrappers that are left write several views."""
+    found: set[Node] = set()
+    for node in graph.find_nodes(op="call_function", target=_torch.hop("auto_functionalized_v2")):
+        given: Any = node.kwargs["_all_bases"]
+        times = Counter(view.base for view in base_views(node) if view.base is not None)
+        found.update(given[base] for base, count in times.items() if count > 1)
     return found
 
 

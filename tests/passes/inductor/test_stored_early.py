@@ -8,11 +8,12 @@ import pytest
 import torch
 from torch.fx import GraphModule, Node
 
+from pytest_reinplace.passes import inductor_options
 from pytest_reinplace.passes.fuzz.builder import GraphBuilder
 from pytest_reinplace.passes.inductor.mend.stored_early import realize
 from pytest_reinplace.passes.verify.execution import run
 
-from ..trace import arange, ops
+from ..trace import arange, functional, ops
 
 aten = torch.ops.aten
 
@@ -249,3 +250,46 @@ def test_what_all_elements_are_made_of_is_where_one_writes_it() -> None:
     total = p.call(aten.mul.Tensor, rows(p, 0, 1), 2)
     added(p, (rows(p, 0, 2), total), (p.y, total))
     assert p.stored(p.x, p.y) == [total.name]
+
+
+def halves(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    ops.both(y[0:2], y[2:4])
+    return y
+
+
+def two(x: torch.Tensor) -> torch.Tensor:
+    y, z = x * 2, x * 3
+    ops.both(y, z)
+    return y + z
+
+
+@pytest.mark.parametrize(("program", "count"), [(halves, 1), (two, 0)])
+def test_a_base_of_which_a_wrapper_writes_two_views_is_stored(program: Any, count: int) -> None:
+    """Inductor would compute each view into memory of its own, and nothing else would see the writes."""
+    gm, inputs = functional(program, arange(4, 3))
+    expected = run(gm, [i.clone() for i in inputs])
+    assert realize(gm.graph) == count
+    for one, other in zip(expected, run(gm, inputs), strict=True):
+        assert torch.equal(one, other)
+
+
+def given_twice(x: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    ops.both(x[0:2], x[2:4])
+    column = x.unfold(0, 2, 2)[0]
+    column[rows] = column[rows] * 2
+    return column.clone()
+
+
+def test_a_graph_that_is_compiled_once_more_is_right(
+    unoptimized: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A store that reads what it overwrites is refused with all writes; the wrapper is left then."""
+    inputs = arange(4, 3), torch.tensor([0, 2])
+    expected, given = [i.clone() for i in inputs], [i.clone() for i in inputs]
+    torch.compiler.reset()
+    with torch._inductor.config.patch(force_disable_caches=True):
+        result = torch.compile(given_twice, fullgraph=True, options=inductor_options())(*given)
+    assert torch.equal(result, given_twice(*expected))
+    assert torch.equal(given[0], expected[0])
+    assert "compiled once more without writes in place" in caplog.text
