@@ -14,7 +14,7 @@ from ..ops.schema import schema_of
 class Refusal(NamedTuple):
     """A place where a rule would fit and is not legal, or cannot be shown to be.
 
-    Args:
+    Attributes:
         rule: the rule.
         node: the node, in the graph as it is now.
         reason: why it stays.
