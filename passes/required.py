@@ -33,7 +33,7 @@ class UnknownName(RequireError):
     """
 
     def __init__(self, names: Mapping[str, str], frame: FrameType | None = None) -> None:
-        self.names = dict(names)
+        self.names: dict[str, str] = dict(names)
         lines = [f"require names {name!r}: no operator is called so{near}" for name, near in names.items()]
         lines.append("  import what registers it before the first compilation, or leave the name out")
         super().__init__("\n".join(lines), first_useful_frame=frame)  # type: ignore[call-arg]

@@ -40,7 +40,7 @@ class Recorder:
         self._open: list[str] = []
         self._in_rule = ""
         self._seconds = 0.0
-        self.ledger = Ledger(self._attributes, self._state)
+        self.ledger: Ledger = Ledger(self._attributes, self._state)
 
     @contextlib.contextmanager
     def passed(self, name: str) -> Iterator[None]:

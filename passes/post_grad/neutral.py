@@ -17,7 +17,8 @@ from ..ops.schema import has_tensor, is_operator, schema_of, traits_of
 from .ground import Ground
 from .rule import Places, Rule, by_name
 
-aten, prims = torch.ops.aten, torch.ops.prims
+aten: Any = torch.ops.aten
+prims: Any = torch.ops.prims
 _UNKNOWN = object()
 
 

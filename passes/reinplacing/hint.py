@@ -32,7 +32,7 @@ class Hints:
 
     def __init__(self, decision: Decision) -> None:
         self.decision = decision
-        self.taken = Taken(decision)
+        self.taken: Taken = Taken(decision)
         self._left = _FEW + len(decision.model.order)
 
     def of(self, candidate: Candidate, refusal: Refusal, label: str) -> str:

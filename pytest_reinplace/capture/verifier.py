@@ -36,7 +36,8 @@ class Watched:
     def __init__(self, graph_id: str, gm: GraphModule, replay: Replay | None, unseen: Unseen | None) -> None:
         self.graph_id = graph_id
         self.is_wanted: bool = replay is not None
-        self._replay, self.unseen = replay, unseen
+        self._replay = replay
+        self.unseen: Unseen | None = unseen
         self._before: GraphModule | None = None
         self._after: GraphModule | None = None
         self._verified: Verified | None = None
