@@ -34,7 +34,7 @@ class Recorder:
         self.stage = stage
         self._attributes = Attributes(gm)
         self._state: State = now(gm.graph, {})
-        self._attributes.note(self._state)
+        self._attributes.note(self._state.values())
         self._known: dict[Node, Entry] = dict(self._state)
         self._steps: list[Step] = []
         self._open: list[str] = []
@@ -83,6 +83,7 @@ class Recorder:
         seconds = time.perf_counter() - start
         self._seconds += seconds
         if step.gone or step.come:
+            self._attributes.note(step.come)
             self._steps.append(step)
             self._note(step, name, text, source, seconds, Point(self._state, self._steps, len(self._steps)))
 
@@ -91,7 +92,7 @@ class Recorder:
         said = after(self._state, self._steps) if self._steps else self._state
         found = now(self.gm.graph, said)
         if found is not said:
-            self._attributes.note(found)
+            self._attributes.note(found.values())
             step = Step.between(said, found)
             first = step.first
             text, source = ("", None) if first is None else (first.name, _source(step))

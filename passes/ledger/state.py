@@ -129,9 +129,9 @@ class Attributes:
         self._gm = gm
         self._found: dict[str, Any] = {}
 
-    def note(self, state: State) -> None:
-        """Note what a state takes that no other one took; a subgraph as a copy."""
-        for entry in state.values():
+    def note(self, entries: Iterable[Entry]) -> None:
+        """Note what nodes take that no other one took; a subgraph as a copy."""
+        for entry in entries:
             if entry.op in ("get_attr", "call_module") and entry.target not in self._found:
                 value: Any = self._gm
                 for part in str(entry.target).split("."):

@@ -73,6 +73,20 @@ def test_what_is_right_is_blamed_on_nobody() -> None:
     assert {a.finding.status for a in ledger.applications if a.finding} == {"same"}
     assert len(ledger.by_pass()["decompose_auto_functionalized"]) == 1
 
+def running_sums(x: torch.Tensor) -> torch.Tensor:
+    def step(carried: torch.Tensor, row: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        total = carried + row
+        return total, total.sin()
+
+    return torch._higher_order_ops.scan(step, torch.zeros(5), x)[1]
+
+
+def test_a_loop_that_a_pass_makes_is_checked_with_its_body() -> None:
+    gm, inputs = functional(running_sums, arange(4, 5))
+    ledger = record(gm, STAGES, inputs=inputs, check="rules")
+    made = [a for a in ledger.applications if a.pass_name == "decompose_scan_to_while_loop"]
+    assert [(a.finding.status, a.finding.text) for a in made if a.finding] == [("same", "")]
+
 
 @pytest.mark.parametrize("seed", range(12))
 def test_the_applications_of_random_graphs_add_up(seed: int) -> None:
