@@ -73,6 +73,7 @@ def test_what_is_right_is_blamed_on_nobody() -> None:
     assert {a.finding.status for a in ledger.applications if a.finding} == {"same"}
     assert len(ledger.by_pass()["decompose_auto_functionalized"]) == 1
 
+
 def running_sums(x: torch.Tensor) -> torch.Tensor:
     def step(carried: torch.Tensor, row: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         total = carried + row
