@@ -16,6 +16,9 @@ from .. import _torch
 from .schema import OpSchema, schema_of
 
 _NAMESPACES = ("aten", "_c10d_functional")
+# In the meta of a random call that was put in place: the name of the functional one, and of its operator. By
+# these whoever runs both graphs knows that they draw the same numbers.
+DRAWS_AS = "draws_as"
 
 
 @functools.cache

@@ -13,12 +13,15 @@ import torch
 from torch.fx import GraphModule, Node
 
 from ..graph.copy import all_graphs
+from ..ops.in_place_form import DRAWS_AS
 from ..ops.schema import is_operator
 from .unrepeatable import operator_name
 
 _OURS = ("aten", "prims", "_c10d_functional")
 
 
+# Inductor's call that keeps a random node behind the one before it, and has its name.
+_ORDERED = "control_deps"
 # Operators of Inductor's that draw, and say so by no tag.
 _DRAWS = ("inductor_seeds", "inductor_seed", "inductor_random", "inductor_randint")
 
@@ -33,20 +36,40 @@ def draws(node: Node) -> bool:
 
 def strangers(before: GraphModule, after: GraphModule) -> list[str]:
     """Return the random nodes of a rewritten graph that the functional one does not have, by name."""
-    known = {(n.name, operator_name(n)) for g in all_graphs(before) for n in g.graph.nodes if draws(n)}
-    found = {(n.name, operator_name(n)) for g in all_graphs(after) for n in g.graph.nodes if draws(n)}
-    return sorted(name for name, _ in found - known)
+    return sorted(name for name, _ in _drawing(after) - _drawing(before))
+
+
+def _drawing(gm: GraphModule) -> set[tuple[str, str]]:
+    """Return the names of the nodes that draw, each with its operator's."""
+    nodes = [node for graph in all_graphs(gm) for node in graph.graph.nodes]
+    held = {drawn: node for node in nodes if (drawn := _held(node)) is not None}
+    return {_bears(node, held.get(node, node)) for node in nodes if draws(node)}
+
+
+def _bears(node: Node, called: Node) -> tuple[str, str]:
+    """Return the name that a node draws by, and its operator's: in place those of the functional one."""
+    bears: tuple[str, str] = node.meta.get(DRAWS_AS) or (called.name, operator_name(node))
+    return bears
+
+
+def _held(node: Node) -> Node | None:
+    """Return the random node that a call of ``control_deps`` holds: it runs one node behind others."""
+    if str(node.target) != _ORDERED or node.op != "call_function":
+        return None
+    body: Any = getattr(node.graph.owning_module, str(node.args[1].target), None)  # type: ignore[union-attr]
+    return next(filter(draws, body.graph.nodes), None) if isinstance(body, GraphModule) else None
 
 
 def seeded(node: Node, evaluate: Callable[[], Any]) -> Any:
     """Evaluate a node: what may draw random numbers is given a seed of its own, whenever it runs.
 
-    A random operator of torch's has one by its name, which rewriting keeps. What a user's operator draws
+    A random operator of torch's has one by its name, which rewriting keeps or notes. What a user's operator draws
     depends on the operator alone: its nodes get other names when wrappers are taken apart.
     """
     if node.op == "call_function":
-        if draws(node):
-            _seed(node.name)
+        drawn = node if draws(node) else _held(node)
+        if drawn is not None:
+            _seed(_bears(drawn, node)[0])
         elif not is_operator(node.target) or str(node.target).partition(".")[0] not in _OURS:
             name = operator_name(node)
             if "::" in name and not name.startswith(_OURS):

@@ -218,7 +218,11 @@ def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None
 
 
 def _write(rewriter: Rewriter, node: Node, first: Any, args: Any, kwargs: Any, val: Any) -> Node:
-    return rewriter.call(node, in_place_form.in_place_form(node.target), (first, *args), kwargs, val)
+    call = rewriter.call(node, in_place_form.in_place_form(node.target), (first, *args), kwargs, val)
+    schema = schema_of(node.target)
+    if schema.seeded:
+        call.meta[in_place_form.DRAWS_AS] = (node.name, schema.name)
+    return call
 
 
 def _mixed(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None:

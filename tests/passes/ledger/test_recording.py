@@ -89,6 +89,16 @@ def test_a_loop_that_a_pass_makes_is_checked_with_its_body() -> None:
     assert [(a.finding.status, a.finding.text) for a in made if a.finding] == [("same", "")]
 
 
+@pytest.mark.skipif(torch.__version__ < "2.13", reason="torch 2.11 keeps random calls in no order")
+def test_random_calls_that_are_kept_in_order_draw_what_they_drew() -> None:
+    gm, inputs = functional(lambda x: torch.rand_like(x) + x * torch.rand_like(x), arange(5))
+    with torch._inductor.config.patch(fallback_random=True):
+        ledger = record(gm, STAGES, inputs=inputs, check="rules")
+    assert ledger.matches == {"chain_random_ops_ordering": 1}
+    ledger.assert_right()
+    assert [a.finding.status for a in ledger.applications if a.finding] == ["same"]
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_the_applications_of_random_graphs_add_up(seed: int) -> None:
     gm = random_graph(seed).gm

@@ -14,8 +14,8 @@ from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.library import custom_op
 
-from pytest_reinplace.passes import _torch
-from pytest_reinplace.passes.verify import Finding, check
+from pytest_reinplace.passes import _torch, reinplace
+from pytest_reinplace.passes.verify import Finding, check, copied
 
 from ..trace import functional
 
@@ -209,6 +209,24 @@ def test_two_random_nodes_made_one_are_found() -> None:
 def test_a_new_random_node_is_not_checked() -> None:
     found = held(lambda x: x + 1, lambda x: x + torch.rand(8), ones())
     assert (found.status, found.text) == ("not-checked", "the passes made other random nodes: rand")
+
+
+def test_numbers_drawn_into_a_buffer_are_those_that_were_drawn_apart() -> None:
+    def draw(x: torch.Tensor) -> torch.Tensor:
+        return x.new_empty(8).bernoulli_(0.5) + x * x.new_empty(8).uniform_()
+
+    before, inputs = functional(draw, ones())
+    after = copied(before)
+    reinplace(after)
+    assert {str(node.target) for node in after.graph.nodes} >= {
+        "aten.bernoulli_.float",
+        "aten.uniform_.default",
+    }
+    assert check(before, after, inputs).status == "same"
+    drawn = next(node for node in after.graph.nodes if str(node.target) == "aten.uniform_.default")
+    drawn.args = (drawn.args[0], 0.5)
+    after.recompile()
+    assert check(before, after, inputs).is_different
 
 
 def test_what_a_users_operator_draws_is_the_same_on_both_sides() -> None:
