@@ -63,8 +63,8 @@ def _held(node: Node) -> Node | None:
 def seeded(node: Node, evaluate: Callable[[], Any]) -> Any:
     """Evaluate a node: what may draw random numbers is given a seed of its own, whenever it runs.
 
-    A random operator of torch's has one by its name, which rewriting keeps or notes. What a user's operator draws
-    depends on the operator alone: its nodes get other names when wrappers are taken apart.
+    A random operator of torch's has one by its name, which rewriting keeps or notes. What a user's operator
+    draws depends on the operator alone: its nodes get other names when wrappers are taken apart.
     """
     if node.op == "call_function":
         drawn = node if draws(node) else _held(node)
