@@ -97,8 +97,8 @@ OPTIONS = (
     ),
     Option(
         "pass",
-        "the pass under test: inductor (default of tests), exact or package.module:attribute; without it "
-        "each pass under 'clones' judges an entry",
+        "the pass under test: inductor (default of tests), exact (ours), post_grad (ours, and our rules) or "
+        "package.module:attribute; without it each pass under 'clones' judges an entry",
         "NAME",
         pass_name,
     ),

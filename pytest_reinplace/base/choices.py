@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 BACKENDS = ("inductor", "graph")
-PASSES = ("inductor", "exact")
+PASSES = ("inductor", "exact", "post_grad")
 DEVICES = ("cpu", "cuda")
 SIDES = ("inductor", "eager")
 

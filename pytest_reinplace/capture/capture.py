@@ -41,7 +41,7 @@ class Capture:
     off, so that the pass really runs. On a machine without a GPU, user Triton kernels work on CPU tensors.
 
     Args:
-        pass_name: ``"inductor"``, ``"exact"`` or ``"package.module:attribute"``.
+        pass_name: ``"inductor"``, ``"exact"``, ``"post_grad"`` or ``"package.module:attribute"``.
         backend: ``"inductor"``, or ``"graph"`` to run the rewritten graph without generating code.
         folder: where modules of passes are looked for, after ``sys.path``.
         pictured: whether each graph is drawn for a page.

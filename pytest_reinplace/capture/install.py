@@ -11,7 +11,12 @@ if TYPE_CHECKING:
     from .pass_under_test import PassUnderTest
 
 _POST, _OFF = "post_grad_custom_post_pass", "disabled_passes"
-_EARLIER = ("pre_grad_custom_pass", "joint_custom_pre_pass", "joint_custom_post_pass")
+_EARLIER = (
+    "pre_grad_custom_pass",
+    "joint_custom_pre_pass",
+    "joint_custom_post_pass",
+    "post_grad_custom_pre_pass",
+)
 _AROUND_FUSION = ("_pre_fusion_custom_pass", "_post_fusion_custom_pass")
 # From torch 2.15 on it writes in place before the stage in whose place a pass gets a functional graph.
 CHUNKING: str = "slice_scatter_chunking"
@@ -21,8 +26,8 @@ def options(under_test: PassUnderTest, given: Mapping[str, Any]) -> dict[str, An
     """Return the configuration to compile with: the user's ``given`` one, with the pass added to it.
 
     A post-grad pass of the user's keeps its place: the pass under test then runs in the place of
-    Inductor's reinplacing, which comes later. A pre-grad or joint-graph pass of the user's runs before ours,
-    and so do those before and after fusion.
+    Inductor's reinplacing, which comes later. A pass of the user's at another place runs before ours, and so
+    do those before and after fusion.
     """
     patches = {**given, "force_disable_caches": True}
     if under_test.is_stock:
@@ -31,16 +36,16 @@ def options(under_test: PassUnderTest, given: Mapping[str, Any]) -> dict[str, An
         return {**patches, _OFF: _with_disabled(CHUNKING, given)}
     from ..passes import inductor_options
 
-    ours = inductor_options()
-    if _in_force(_POST, given) is None:
-        patches[_POST] = ours[_POST]
-    for hook in _EARLIER:
-        theirs = _in_force(hook, given)
-        patches[hook] = ours[hook] if theirs is None else _chain(theirs, ours[hook])
-    patches[_OFF] = _with_disabled(ours[_OFF], given)
-    for name in _AROUND_FUSION:
-        theirs, kind = _in_force(name, given), type(ours[name])
-        patches[name] = theirs if isinstance(theirs, kind) else kind(theirs)
+    for name, value in inductor_options(stage=under_test.stage).items():
+        theirs = _in_force(name, given)
+        if name == _OFF:
+            patches[name] = _with_disabled(value, given)
+        elif name in _AROUND_FUSION:
+            patches[name] = theirs if isinstance(theirs, type(value)) else type(value)(theirs)
+        elif name in _EARLIER:
+            patches[name] = value if theirs is None else _chain(theirs, value)
+        elif name != _POST or theirs is None:
+            patches[name] = value
     return patches
 
 

@@ -10,7 +10,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..base import _torch
 from ..base.choices import PASSES
@@ -39,7 +39,7 @@ class PassUnderTest:
     """What rewrites the graph.
 
     Args:
-        name: ``"inductor"``, ``"exact"`` or where the pass comes from.
+        name: ``"inductor"``, ``"exact"``, ``"post_grad"`` or where the pass comes from.
         call: rewrites a graph module in place, ``None`` for Inductor's own stage.
         is_told: whether it is called with ``is_inference``.
     """
@@ -50,8 +50,13 @@ class PassUnderTest:
 
     @property
     def is_exact(self) -> bool:
-        """Whether it is our pass, which reports by itself."""
-        return self.name == "exact"
+        """Whether it is our pass, which reports by itself, with our rules before it or without."""
+        return self.name in ("exact", "post_grad")
+
+    @property
+    def stage(self) -> Literal["reinplace", "post_grad"]:
+        """How much of Inductor's post-grad stage is ours, as ``inductor_options`` takes it."""
+        return "post_grad" if self.name == "post_grad" else "reinplace"
 
     @property
     def is_stock(self) -> bool:

@@ -215,7 +215,7 @@ def _add_function(parser: argparse.ArgumentParser) -> None:
         default="inductor",
         type=_pass,
         metavar="NAME",
-        help="inductor (default), exact or package.module:attribute",
+        help="inductor (default), exact, post_grad or package.module:attribute",
     )
     parser.add_argument("--device", default="cpu", help="the device of the tensors of --shape (default: cpu)")
 

@@ -238,7 +238,9 @@ def test_texts_show_the_graph_before_and_after() -> None:
 def test_unknown_names_are_refused() -> None:
     with pytest.raises(ValueError, match="expected backend to be one of inductor, graph, got 'eager'"):
         Capture(backend="eager")
-    with pytest.raises(PassError, match="expected one of inductor, exact or package.module:attribute"):
+    with pytest.raises(
+        PassError, match="expected one of inductor, exact, post_grad or package.module:attribute"
+    ):
         Capture("nosuch")
 
 

@@ -133,7 +133,7 @@ def test_a_pass_that_cannot_be_imported_is_an_error_of_the_test(compiling: pytes
         ("backend='eager'", "backend: expected one of inductor, graph, got 'eager'"),
         (
             "pass_='nosuch'",
-            "pass_: expected one of inductor, exact or package.module:attribute, got 'nosuch'",
+            "pass_: expected one of inductor, exact, post_grad or package.module:attribute, got 'nosuch'",
         ),
     ],
 )

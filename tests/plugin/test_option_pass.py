@@ -17,6 +17,7 @@ def test_it(assert_clones, reinplace):
     assert assert_clones == CLONES
 """
 MISSED = ["aten::select_scatter.self"]
+CHOICES = "expected one of inductor, exact, post_grad or package.module:attribute"
 
 PASSES = """
 import torch
@@ -49,7 +50,7 @@ def test_the_stack_as_it_is_by_default(compiling: pytest.Pytester) -> None:
     compiling.runpytest_inprocess().assert_outcomes(passed=1)
 
 
-@pytest.mark.parametrize(("name", "clones"), [("inductor", MISSED), ("exact", [])])
+@pytest.mark.parametrize(("name", "clones"), [("inductor", MISSED), ("exact", []), ("post_grad", [])])
 def test_a_named_pass(compiling: pytest.Pytester, name: str, clones: list[str]) -> None:
     write(compiling, name, clones)
     compiling.runpytest_inprocess(f"--reinplace-pass={name}").assert_outcomes(passed=1)
@@ -74,13 +75,16 @@ def test_a_pass_is_found_in_the_rootdir(compiling: pytest.Pytester, monkeypatch:
     [
         (
             "nosuch",
-            "--reinplace-pass: expected one of inductor, exact or package.module:attribute, got 'nosuch'",
+            f"--reinplace-pass: {CHOICES}, got 'nosuch'",
         ),
         (
             "a-b:c",
-            "--reinplace-pass: expected one of inductor, exact or package.module:attribute, got 'a-b:c'",
+            f"--reinplace-pass: {CHOICES}, got 'a-b:c'",
         ),
-        ("", "--reinplace-pass: expected one of inductor, exact or package.module:attribute, got ''"),
+        (
+            "",
+            f"--reinplace-pass: {CHOICES}, got ''",
+        ),
         (
             "no.such:f",
             "--reinplace-pass: pass 'no.such:f': module 'no.such' cannot be imported: ModuleNotFoundError: "

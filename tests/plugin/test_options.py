@@ -56,7 +56,7 @@ VALUES: dict[str, tuple[str, str, object, str]] = {
         "a.b:c",
         "pass_name",
         "a.b:c",
-        "expected one of inductor, exact or package.module:attribute, got",
+        "expected one of inductor, exact, post_grad or package.module:attribute, got",
     ),
     "backend": ("graph", "backend", "graph", "expected one of inductor, graph, got"),
     "device": ("cuda", "device", "cuda", "expected one of cpu, cuda, got"),

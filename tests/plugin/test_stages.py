@@ -49,7 +49,7 @@ def first_kept(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, torch.Te
 
 
 PROGRAMS = [products, products_of_a_changed_input, inputs, first_kept]
-PASSES = ["inductor", "exact", "tests.plugin.passes:stock", "tests.plugin.passes:nothing"]
+PASSES = ["inductor", "exact", "post_grad", "tests.plugin.passes:stock", "tests.plugin.passes:nothing"]
 
 
 @pytest.mark.usefixtures("unoptimized")
@@ -106,3 +106,15 @@ def test_every_collective_in_place_is_waited_for(name: str) -> None:
     assert str(rewritten.graph).count("all_reduce") >= 2
     in_place = str(rewritten.graph).count("all_reduce_.default]")
     assert in_place == (0 if name.endswith("nothing") else 2)
+
+
+@pytest.mark.parametrize(("name", "is_shared"), [("inductor", True), ("exact", True), ("post_grad", False)])
+def test_rules_of_ours_take_the_place_of_those_that_give_an_input_back(name: str, is_shared: bool) -> None:
+    """Inductor returns ``x`` itself for what is put together of its pieces."""
+    x, seen = torch.arange(10.0).reshape(2, 5), list[str]()
+    own = {"post_grad_custom_pre_pass": lambda graph: seen.append(str(graph))}
+    with Capture(name, "graph") as capture, torch._inductor.config.patch(own):
+        result = torch.compile(lambda x: torch.cat(torch.split(x, [2, 3], 1), 1))(x)
+    assert (result.untyped_storage().data_ptr() == x.untyped_storage().data_ptr()) is is_shared
+    assert capture.graphs[0].pass_name == name
+    assert len(seen) == 1 and "cat.default" in seen[0]  # a pass of the user's is there before our rules
