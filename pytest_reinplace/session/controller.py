@@ -8,7 +8,7 @@ import pytest
 
 from ..base import launch
 from ..record.record import Record
-from . import device
+from . import device, terminated
 from .item_capture import settings_of
 
 if TYPE_CHECKING:
@@ -48,6 +48,11 @@ class Controller:
             from . import comparison_gate
 
             self._old = comparison_gate.prepare(self._settings.compare)
+
+    def pytest_sessionstart(self) -> None:
+        """See to it that a session that is ended from outside writes what is known."""
+        if self._settings.paths or self._settings.updates or self._updates is not None:
+            terminated.like_ctrl_c(self._config)
 
     @property
     def records(self) -> list[Record]:

@@ -118,8 +118,11 @@ def started(folder: Path, *args: str) -> Iterator[subprocess.Popen[bytes]]:
                 os.killpg(process.pid, signal.SIGKILL)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("args", [(), ("-n2",)])
-def test_after_ctrl_c_what_is_known_is_written(tmp_path: Path, args: tuple[str, ...]) -> None:
+def test_what_is_known_is_written_where_a_session_is_ended(
+    tmp_path: Path, args: tuple[str, ...], number: signal.Signals
+) -> None:
     (tmp_path / "test_it.py").write_text(HEAD + STOPPED)
     files = [f"--reinplace-{kind}=out.{kind}" for kind in FILES]
     with started(tmp_path, *files, *args) as process:
@@ -127,7 +130,7 @@ def test_after_ctrl_c_what_is_known_is_written(tmp_path: Path, args: tuple[str, 
         while time.monotonic() < end and len(list(tmp_path.glob("waiting-*"))) < max(2 * len(args), 1):
             time.sleep(0.05)
         time.sleep(0.5)  # a worker's last report is on its way
-        os.killpg(process.pid, signal.SIGINT)
+        os.killpg(process.pid, number)
         assert process.wait(60) == pytest.ExitCode.INTERRUPTED
     known = written(tmp_path / "out.json")
     assert {f"test_it.py::test_it[{number}]" for number in range(8)} == set(known)
