@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..base import wording
 from ..base.visible import visible
+from ..record import plain
 from . import inputs
 from .errors import CommandError
 from .explain import check
 
 if TYPE_CHECKING:
-    from ..call.ledgers import Followed
+    from ..capture.followed import Followed
     from ..passes.ledger import Blame, Ledger
 
 
@@ -117,12 +118,8 @@ def _lines(one: Followed, ledger: Ledger, blame: Blame | None, *, is_verbose: bo
         lines.append(f"  {blame}")
     if is_verbose:
         lines += [f"    {application}" for application in ledger.applications]
-    unchecked = [a for a in ledger.applications if a.finding and a.finding.status == "not-checked"]
-    if unchecked:
-        first = unchecked[0]
-        why = first.finding.text if first.finding else ""
-        count = wording.plural(len(unchecked), "application")
-        lines.append(f"  not checked: {count}, the first {first.name}: {why}")
+    if unchecked := plain.applied().unchecked_of(a.to_dict() for a in ledger.applications):
+        lines.append(f"  {unchecked}")
     return lines
 
 
