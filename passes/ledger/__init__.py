@@ -9,7 +9,7 @@ from __future__ import annotations
 from .application import Application
 from .blame import OF, Blame, blamed
 from .checking import checked, unchecked
-from .given import joint_inputs
+from .given import inner_inputs, joint_inputs
 from .ledger import Crash, Ledger, PassRun
 from .recording import record, recorded
 from .watch import Watch, watching
@@ -24,6 +24,7 @@ __all__ = [
     "Watch",
     "blamed",
     "checked",
+    "inner_inputs",
     "joint_inputs",
     "record",
     "recorded",

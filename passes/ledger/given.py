@@ -1,9 +1,9 @@
-"""What a graph that nobody calls would be called with."""
+"""What graphs are called with that no caller is seen of: joint graphs of training, and subgraphs."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -11,7 +11,12 @@ from torch.fx import GraphModule, Node
 
 from .. import _torch
 from ..errors import ReinplaceError
-from ..verify.concrete import Sizes
+from ..graph.copy import all_graphs
+from ..verify.concrete import Sizes, make_concrete
+from ..verify.equivalence import effects
+from ..verify.execution import Manner, cloned
+from ..verify.seeding import seeded, undrawn
+from ..verify.unrepeatable import refusal
 
 
 def joint_inputs(gm: GraphModule, forward: Mapping[str, Any]) -> list[Any]:
@@ -52,3 +57,36 @@ def _gradient(node: Node, sizes: Sizes) -> torch.Tensor:
     drawn_as = torch.complex64 if fake.is_complex() else torch.float32
     with torch.no_grad():
         return made.copy_(torch.randn(whole, generator=generator, dtype=drawn_as)).expand(size)
+
+
+def inner_inputs(gm: GraphModule, inputs: Sequence[Any]) -> dict[str, list[Any]]:
+    """Return what a graph that runs node by node calls each subgraph with first, by its name in the module.
+
+    One that is not called, as the other branch of a condition, is missing.
+
+    Args:
+        gm: the graph, which is made to be run: symbolic sizes become numbers.
+        inputs: real tensors, one value for each placeholder. They are not written.
+
+    Raises:
+        ReinplaceError: the graph cannot be run.
+    """
+    if reason := refusal(gm, inputs):
+        raise ReinplaceError(reason)
+    sizes, found = Sizes(gm, inputs), dict[str, list[Any]]()
+    for graph in all_graphs(gm):
+        make_concrete(graph, sizes)
+    for name, module in gm.named_modules():
+        if name and isinstance(module, GraphModule):
+            module.register_forward_pre_hook(_noting(name, found))
+    with _torch.undisturbed(), undrawn():
+        effects(gm, inputs, manner=Manner(seeded, imitate=True))
+    return found
+
+
+def _noting(name: str, found: dict[str, list[Any]]) -> Callable[..., None]:
+    def note(module: torch.nn.Module, args: tuple[Any, ...]) -> None:
+        if name not in found:
+            found[name] = cloned(args)
+
+    return note

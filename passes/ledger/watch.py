@@ -34,9 +34,9 @@ class Watch:
         """The ledgers so far, in the order in which their graphs came."""
         return tuple(recorder.ledger for recorder in self._recorders.values())
 
-    def of(self, gm: GraphModule) -> Ledger | None:
+    def of(self, gm: Module) -> Ledger | None:
         """Return the ledger of a graph, ``None`` where no pass was seen on it."""
-        recorder = self._recorders.get(gm)
+        recorder = self._recorders.get(gm)  # type: ignore[call-overload]
         return None if recorder is None else recorder.ledger
 
     def forget(self, gm: Module) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..passes.ledger import Ledger, Watch
 
 _NOT_CALLED = "its graph was not called with real tensors"
-_NOT_SEEN = "it is in a subgraph, and what that is called with is not seen"
+_NOT_TAKEN = "its subgraph was not called"
 _NOT_RUN = "its post-grad passes did not run in this process"
 # How many nodes are run at most to check each application of one graph by itself: seconds.
 _MOST_NODES = 200_000
@@ -34,6 +34,7 @@ class Followed:
         inputs: what it was called with; ``None`` where that is not known.
         regenerated: the outputs that its caller makes anew.
         why: why there are no inputs.
+        inside: of a subgraph its name in the module of the graph that calls it, which is the one before it.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Followed:
     inputs: tuple[Any, ...] | None = None
     regenerated: frozenset[int] = frozenset()
     why: str = _NOT_CALLED
+    inside: str = ""
 
     def checked(self, *, each: bool = True) -> Ledger:
         """Return the ledger with a finding for each application, or with why there is none."""
@@ -87,7 +89,7 @@ class Compiled:
     def wrapped(self, compiled: Any) -> Any:
         """Return the compiled graph, the first call of which is noted."""
         self._following.compiled.append(self)
-        self.parts = list(self._parts())
+        self.parts = self._parts()
         whole = self._following.watch.of(self._last)
         if whole is None or not any(run.stage == "post_grad" for run in whole.passes):
             self._problem = _NOT_RUN
@@ -117,34 +119,39 @@ class Compiled:
         uncalled = [dataclasses.replace(part, inputs=None) for part in self.parts]
         return _plain([dataclasses.replace(part, ledger=part.checked()) for part in uncalled])
 
-    def _parts(self) -> Iterator[Followed]:
-        watch = self._following.watch
+    def _parts(self) -> list[Followed]:
+        joint, early = list[Followed](), list[Followed]()
+        # A subgraph may be one of both, and is told with the graph that runs.
+        main = list(self._with_inner(self._last, self.graph_id))
         if self._joint is not None:
-            yield from self._with_inner(self._joint, self.graph_id.replace("[fw", "[joint"))
-        if self._last is not self._gm and (ledger := watch.of(self._gm)) is not None:
-            yield Followed(self.graph_id, ledger.before("post_grad"), None, self._regenerated)
-        yield from self._with_inner(self._last, self.graph_id)
+            joint = list(self._with_inner(self._joint, self.graph_id.replace("[fw", "[joint")))
+        if self._last is not self._gm and (ledger := self._following.watch.of(self._gm)) is not None:
+            early.append(Followed(self.graph_id, ledger.before("post_grad"), None, self._regenerated))
+        return [*joint, *early, *main]
 
     def _with_inner(self, gm: GraphModule, name: str) -> Iterator[Followed]:
-        watch = self._following.watch
+        """Yield a graph and its subgraphs, but for those that were told with another one."""
+        following = self._following
         for inside, module in gm.named_modules():
-            ledger = watch.of(module)
-            if ledger is not None and inside:
-                yield Followed(f"{name[:-1]} {inside}]", ledger, why=_NOT_SEEN)
-            elif ledger is not None:
+            ledger = following.watch.of(module)
+            if ledger is None or ledger in following.told:
+                continue
+            following.told.add(ledger)
+            if inside:
+                yield Followed(f"{name[:-1]} {inside}]", ledger, inside=inside)
+            else:
                 yield Followed(name, ledger, regenerated=self._regenerated)
 
     def _note(self, args: Sequence[Any]) -> None:
         """Take what the graph is called with, the first time; and check it, if it is to be."""
         following = self._following
-        if self._found is not None or any(part.inputs is not None for part in self.parts):
-            return
-        if _torch.has_fake(args):
+        is_noted = self._found is not None or any(part.inputs is not None for part in self.parts)
+        if is_noted or _torch.has_fake(args):
             return
         try:
             with following.watch.pausing():
                 given = dict(zip(self._placeholders, args, strict=False))
-                self.parts = [self._with_inputs(part, given) for part in self.parts]
+                self.parts = list(_called([self._with_inputs(part, given) for part in self.parts]))
                 if following.checks:
                     self._check()
         except Exception as error:  # noqa: BLE001  (looking on must not break the user's program)
@@ -157,7 +164,7 @@ class Compiled:
         from ..passes.ledger import joint_inputs
         from ..passes.verify import cloned
 
-        if part.why != _NOT_CALLED:
+        if part.why != _NOT_CALLED or part.inside:
             return part
         inputs = list(given.values())
         if part.name.startswith("[joint"):
@@ -171,10 +178,35 @@ class Compiled:
         """Check all, and let go of the inputs and of the states of the graphs."""
         following = self._following
         self._found = _plain([dataclasses.replace(part, ledger=part.checked()) for part in self.parts])
-        self.parts = [dataclasses.replace(part, inputs=None) for part in self.parts]
+        self.parts = []
         for gm in (self._joint, self._gm, self._last):
             for module in () if gm is None else gm.modules():
                 following.watch.forget(module)
+
+
+def _called(parts: Iterable[Followed]) -> Iterator[Followed]:
+    """Yield parts, the subgraphs among them with what the graph before them calls them with."""
+    from ..passes import ReinplaceError
+    from ..passes.ledger import inner_inputs
+
+    root, why, found = None, _NOT_CALLED, dict[str, list[Any]]()
+    for part in parts:
+        if not part.inside:
+            root, why, found = part, _NOT_TAKEN, {}
+            yield part
+            continue
+        if root is not None and root.inputs is not None:
+            try:
+                found = inner_inputs(root.ledger.graph_before(0), root.inputs)
+            except ReinplaceError as error:
+                why = f"its graph cannot be run for it: {error}"
+        root = None
+        inputs = found.get(part.inside)
+        yield (
+            dataclasses.replace(part, why=why)
+            if inputs is None
+            else dataclasses.replace(part, inputs=tuple(inputs))
+        )
 
 
 def _plain(parts: Iterable[Followed]) -> list[dict[str, Any]]:
@@ -188,6 +220,8 @@ class Following:
 
     Args:
         checks: whether each graph is checked at its first call; otherwise what it is called with is kept.
+
+    ``compiled`` has the graphs that were compiled, ``told`` the ledgers that belong to one of them.
     """
 
     watch: Watch
@@ -195,6 +229,7 @@ class Following:
     def __init__(self, *, checks: bool) -> None:
         self.checks = checks
         self.compiled: list[Compiled] = []
+        self.told: weakref.WeakSet[Ledger] = weakref.WeakSet()
         self._cut: weakref.WeakSet[GraphModule] = weakref.WeakSet()
 
     @contextlib.contextmanager

@@ -106,7 +106,7 @@ def graphs(project: pytest.Pytester) -> dict[str, list[dict[str, Any]]]:
 
 
 def applications(project: pytest.Pytester, test: str) -> list[dict[str, Any]]:
-    return [one for graph in graphs(project)[test] for one in graph["applications"]]
+    return [one for graph in graphs(project)[test] for one in graph.get("applications") or ()]
 
 
 @pytest.mark.parametrize("backend", ["graph", "inductor"])
@@ -223,6 +223,30 @@ def test_what_is_wrong_in_a_gradient_alone_is_found_in_the_joint_graph(compiling
             "  0 joint / joint_custom_pre_pass, node cos at test_own.py:*: +0 nodes; output * differ, *",
         ]
     )
+
+
+BRANCHES = """
+import mine, torch
+
+def program(choice, x):
+    return torch.cond(choice, lambda x: x.sin() * 3, lambda x: x.sin() + x, (x,))
+
+def test_branches():
+    with torch._inductor.config.patch(post_grad_custom_pre_pass=mine.Manager()):
+        torch.compile(program)(torch.tensor(True), torch.randn(4, 4))
+"""
+
+
+def test_a_subgraph_is_checked_with_what_it_is_called_with(compiling: pytest.Pytester) -> None:
+    result = verify(compiling, mine=FOREIGN, test_own=BRANCHES)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["graph [[]fw 0/0 true_graph_0]: a rule breaks the contract *", "  * sin, node sin *"]
+    )
+    found = {one["graph"]: one["finding"] for one in applications(compiling, "test_branches")}
+    assert found["[fw 0/0 true_graph_0]"]["status"] == "different"
+    other = found["[fw 0/0 false_graph_0]"]
+    assert (other["status"], other["text"]) == ("not-checked", "its subgraph was not called")
 
 
 def test_what_was_not_called_says_so(compiling: pytest.Pytester) -> None:
@@ -350,4 +374,4 @@ def test_states_are_let_go_of_once_they_are_checked() -> None:
     with Capture("inductor", "graph", following=following):
         torch.compile(lambda x: (x * 1).clone() + 1)(torch.ones(2))
         assert following.watch.graphs == ()
-        assert all(part.inputs is None for one in following.compiled for part in one.parts)
+        assert [one.parts for one in following.compiled] == [[]]
