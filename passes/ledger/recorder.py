@@ -83,6 +83,7 @@ class Recorder:
         seconds = time.perf_counter() - start
         self._seconds += seconds
         if step.gone or step.come:
+            self._attributes.note({entry.node: entry for entry in step.come})
             self._steps.append(step)
             self._note(step, name, text, source, seconds, Point(self._state, self._steps, len(self._steps)))
 

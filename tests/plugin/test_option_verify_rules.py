@@ -375,3 +375,37 @@ def test_states_are_let_go_of_once_they_are_checked() -> None:
         torch.compile(lambda x: (x * 1).clone() + 1)(torch.ones(2))
         assert following.watch.graphs == ()
         assert [one.parts for one in following.compiled] == [[]]
+
+
+def followed(
+    program: Any, *inputs: Any, under_test: str = "inductor", **options: Any
+) -> list[dict[str, Any]]:
+    """Return the applications of a program that is compiled and called on the graph backend."""
+    with Capture(under_test, "graph", following=Following(checks=True)) as capture, torch.no_grad():
+        torch.compile(program, fullgraph=True, options=options)(*inputs)
+    assert not any(graph.unfollowed for graph in capture.checked_graphs)
+    return [one for graph in capture.checked_graphs for one in graph.applications or ()]
+
+
+def test_a_subgraph_that_a_rule_makes_is_there_when_it_is_checked() -> None:
+    """As the loop that a scan becomes."""
+    from torch._higher_order_ops.scan import scan
+
+    def program(start: torch.Tensor, steps: torch.Tensor) -> Any:
+        return scan(lambda total, step: (total + step, total * step), start, steps)
+
+    found = followed(program, torch.zeros(3), torch.rand(4, 3))
+    loops = [one for one in found if one["pass"] == "decompose_scan_to_while_loop"]
+    assert loops and {one["finding"]["status"] for one in loops} == {"same"}
+
+
+@pytest.mark.skipif(torch.__version__ < "2.13", reason="2.11 orders no random operators")
+def test_random_operators_that_a_pass_puts_into_subgraphs_are_no_alarm() -> None:
+    def program(mask: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        mask.bernoulli_(0.5)
+        return x * mask + torch.rand_like(x)
+
+    inputs = torch.ones(8, 8), torch.rand(8, 8)
+    found = followed(program, *inputs, under_test="exact", fallback_random=True)
+    assert "chain_random_ops_ordering" in {one["pass"] for one in found}
+    assert {one["finding"]["status"] for one in found} <= {"same", "not-checked"}
