@@ -263,6 +263,12 @@ class Following:
                 return graph
         return None
 
+    @property
+    def crash(self) -> str:
+        """The pass and the rule that raised first, with what they raised; empty where none did."""
+        ledgers = self.watch.ledgers if hasattr(self, "watch") else ()
+        return next((str(ledger.crash) for ledger in ledgers if ledger.crash is not None), "")
+
     def all(self) -> list[Followed]:
         """Return all graphs, in the order in which they came; those that were not compiled as well."""
         found = {id(part.ledger): part for one in self.compiled for part in one.parts}

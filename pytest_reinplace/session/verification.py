@@ -38,7 +38,10 @@ def note(item: pytest.Item, error: BaseException) -> None:
     capture = item_capture.running(item)
     if capture is None:
         return
-    if told := _told(item, capture.checked_graphs, item_capture.origin(capture)):
+    told = _told(item, capture.checked_graphs, item_capture.origin(capture))
+    if capture.following is not None and (crash := capture.following.crash):
+        told = "\n".join(filter(None, [told, f"raised by {crash}"]))
+    if told:
         item.add_report_section("call", "reinplace verify", told)
 
 

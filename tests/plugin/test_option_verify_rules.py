@@ -287,6 +287,20 @@ def test_a_test_that_fails_or_is_expected_to_tells_it_too(compiling: pytest.Pyte
     )
 
 
+def test_a_rule_that_raises_is_named(compiling: pytest.Pytester) -> None:
+    foreign = FOREIGN + (
+        "\ndef fails(match, x):\n    raise IndexError('no dimension')\n\n"
+        "from torch._inductor.pattern_matcher import CallFunction, KeywordArg, register_graph_pattern\n"
+        "failing = PatternMatcherPass(pass_name='mine_failing')\n"
+        "register_graph_pattern(CallFunction(torch.ops.aten.sin.default, KeywordArg('x')), pass_dict=failing)"
+        "(fails)\n\nclass Failing(Manager):\n    passes = (failing,)\n"
+    )
+    result = verify(compiling, mine=foreign, test_own=OWN.replace("Manager()", "Failing()"))
+    result.assert_outcomes(failed=1)
+    told = "raised by post_grad / post_grad_custom_pre_pass, rule fails at sin: IndexError: no dimension"
+    result.stdout.fnmatch_lines(["*Captured reinplace verify call*", told])
+
+
 def test_passes_that_did_not_run_in_this_process_are_said(compiling: pytest.Pytester) -> None:
     """As where a cache has the graph: it was compiled, but no pass was seen."""
     own = """
