@@ -113,12 +113,20 @@ OPTIONS = (
         check=switch,
     ),
     Option(
+        "verify-rules",
+        "hold what each rule, and each pass without rules, of Inductor's joint and post-grad stages does "
+        "against the graph just before it, on real inputs, and fail the test where they differ",
+        check=switch,
+    ),
+    Option("ledger", "record what each pass and each rule does to the graphs, for the reports", check=switch),
+    Option(
         "compare", "compare with the JSON report at PATH, and fail the run when a limit is exceeded", "PATH"
     ),
     Option(
         "fail-on",
         "with --reinplace-compare or --reinplace-measure: how much a figure may grow; clones:0, "
-        "peak_bytes:4MiB, or a percentage; new_clones:0, removed_tests:0 with --reinplace-compare only",
+        "peak_bytes:4MiB, or a percentage; new_clones:0, removed_tests:0, pass_copies:0, pass_seconds:20%, "
+        "matches:RULE:0 with --reinplace-compare only",
         "METRIC:LIMIT",
         limit_text,
         many=True,
@@ -223,6 +231,8 @@ def _settings(values: Mapping[str, Any]) -> Settings:
         backend=values["reinplace_backend"],
         device=values["reinplace_device"],
         verify=bool(values["reinplace_verify"]),
+        verify_rules=bool(values["reinplace_verify_rules"]),
+        ledger=bool(values["reinplace_ledger"]),
         compare=path("reinplace_compare"),
         fail_on=_limits(values["reinplace_fail_on"] or ()),
         measure=bool(values["reinplace_measure"]),

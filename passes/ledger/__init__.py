@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from .application import Application
 from .blame import OF, Blame, blamed
-from .checking import checked
+from .checking import checked, unchecked
+from .given import inner_inputs, joint_inputs
 from .ledger import Crash, Ledger, PassRun
 from .recording import record, recorded
 from .watch import Watch, watching
@@ -23,7 +24,10 @@ __all__ = [
     "Watch",
     "blamed",
     "checked",
+    "inner_inputs",
+    "joint_inputs",
     "record",
     "recorded",
+    "unchecked",
     "watching",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
@@ -30,6 +31,9 @@ class Follower(Protocol):
 
     def begin(self, gm: GraphModule) -> None:
         """Take a graph that is handed to a stage."""
+
+    def settle(self, gm: GraphModule) -> None:
+        """Take what a stage has left of a graph."""
 
 
 @contextlib.contextmanager
@@ -75,14 +79,31 @@ def _rule_name(entry: Any, node: Node) -> str:
         handler = handler.func
     name = str(getattr(entry, "pattern_name", None) or getattr(handler, "__qualname__", ""))
     name = name.removesuffix(".<locals>._").rpartition(".<locals>.")[2]  # one without a name is its maker's
-    return name or f"replacement of {node.target}"
+    return name or _searched(entry) or f"replacement of {node.target}"
+
+
+def _searched(entry: Any) -> str:
+    """Return the name of the function whose graph a replacement looks for; empty where it has none.
+
+    The pattern matcher keeps the function only for its check of a match.
+    """
+    try:
+        function = inspect.getclosurevars(entry.extra_check).nonlocals.get("search_fn")
+    except (AttributeError, TypeError):
+        return ""
+    while isinstance(function, functools.partial):
+        function = function.func
+    name = str(getattr(function, "__qualname__", "")).replace("<locals>.", "")
+    return "" if "<lambda>" in name else name
 
 
 def _begun(run: Callable[..., Any], follower: Follower) -> Callable[..., Any]:
     @functools.wraps(run)
     def told(gm: GraphModule, *args: Any, **kwargs: Any) -> Any:
         follower.begin(gm)
-        return run(gm, *args, **kwargs)
+        result = run(gm, *args, **kwargs)
+        follower.settle(gm)
+        return result
 
     return told
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from .. import applied
 from ..verify.finding import Finding
 
 
@@ -44,7 +45,7 @@ class Application:
     @property
     def name(self) -> str:
         """The pass, and the rule in it."""
-        return f"{self.pass_name}: {self.rule}" if self.rule else self.pass_name
+        return applied.name_of(self.to_dict())
 
     @property
     def is_wrong(self) -> bool:
@@ -58,15 +59,4 @@ class Application:
         return found
 
     def __str__(self) -> str:
-        at = f" at {self.source}" if self.source else ""
-        told = [f"{self.nodes:+d} nodes"] if self.node else ["another order"]
-        if self.copies_added:
-            told.append(f"new copies: {', '.join(self.copies_added)}")
-        if self.copies_removed:
-            told.append(f"copies gone: {', '.join(self.copies_removed)}")
-        if self.copy_bytes:
-            told.append(f"{self.copy_bytes:+d} B copied")
-        if self.is_wrong and self.finding is not None:
-            told.append(self.finding.text)
-        node = f", node {self.node}{at}" if self.node else ""
-        return f"{self.number} {self.stage or 'pipeline'} / {self.name}{node}: {'; '.join(told)}"
+        return applied.told(self.to_dict())

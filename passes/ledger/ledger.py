@@ -99,6 +99,11 @@ class Ledger:
         return self._attributes.module_of(self._points[point].state())
 
     @property
+    def size(self) -> int:
+        """How many nodes the graph had before the first pass."""
+        return len(self._points[0].base)
+
+    @property
     def matches(self) -> Mapping[str, int]:
         """How often each rule fired; passes that are not made of rules count by their names."""
         return dict(collections.Counter(a.rule or a.pass_name for a in self.applications))
@@ -120,6 +125,14 @@ class Ledger:
         for application in self.applications:
             found.setdefault(application.pass_name, []).append(application)
         return found
+
+    def before(self, stage: str) -> Ledger:
+        """Return what was done before a stage began."""
+        count = next((a.number for a in self.applications if a.stage == stage), len(self.applications))
+        other = self.with_findings(self.applications[:count])
+        other._points = self._points[: count + 1]
+        other.passes = [run for run in self.passes if run.stage != stage]
+        return other
 
     def with_findings(self, applications: Iterable[Application]) -> Ledger:
         """Return this ledger with other notes of the same applications."""

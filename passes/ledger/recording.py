@@ -142,6 +142,11 @@ class _Only:
     def begin(self, gm: GraphModule) -> None:
         """Do nothing: the graph is known."""
 
+    def settle(self, gm: GraphModule) -> None:
+        """Look at the graph once a stage is over."""
+        if gm is self._gm:
+            self._recorder.look()
+
     @contextlib.contextmanager
     def passed(self, gm: GraphModule, stage: str, name: str) -> Iterator[None]:
         """Follow a pass."""

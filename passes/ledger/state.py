@@ -150,6 +150,10 @@ class Attributes:
                 args, kwargs = map_arg((entry.args, entry.kwargs), made.__getitem__)
             except KeyError as missing:
                 raise ReinplaceError(f"{node.name} is given {missing}, which is not in front of it") from None
+            if entry.op in ("get_attr", "call_module") and entry.target not in self._found:
+                raise ReinplaceError(
+                    f"{node.name} is a {entry.target}, which the module does not have any more"
+                )
             new = graph.create_node(entry.op, entry.target, args, kwargs, name=node.name)
             new.meta.update(entry.meta)
             made[node] = new

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterable, Iterator
 
 from torch.fx import GraphModule, Node
+from torch.nn import Module
 
 from ._torch import following
 from .ledger import Ledger
@@ -21,29 +22,53 @@ class Watch:
 
     def __init__(self) -> None:
         self._recorders: dict[GraphModule, Recorder] = {}
+        self._is_pausing = False
+
+    @property
+    def graphs(self) -> tuple[GraphModule, ...]:
+        """The graphs that have a ledger, in the order in which they came."""
+        return tuple(self._recorders)
 
     @property
     def ledgers(self) -> tuple[Ledger, ...]:
         """The ledgers so far, in the order in which their graphs came."""
         return tuple(recorder.ledger for recorder in self._recorders.values())
 
-    def of(self, gm: GraphModule) -> Ledger | None:
+    def of(self, gm: Module) -> Ledger | None:
         """Return the ledger of a graph, ``None`` where no pass was seen on it."""
-        recorder = self._recorders.get(gm)
+        recorder = self._recorders.get(gm)  # type: ignore[call-overload]
         return None if recorder is None else recorder.ledger
+
+    def forget(self, gm: Module) -> None:
+        """Drop the ledger of a graph, if it has one, with all states that it holds."""
+        self._recorders.pop(gm, None)  # type: ignore[call-overload]
+
+    @contextlib.contextmanager
+    def pausing(self) -> Iterator[None]:
+        """Follow nothing inside the block: passes that are run once more are nobody's compilation."""
+        outer, self._is_pausing = self._is_pausing, True
+        try:
+            yield
+        finally:
+            self._is_pausing = outer
 
     def begin(self, gm: GraphModule) -> None:
         """Take a graph as it is now, unless it is known."""
-        self._recorder(gm)
+        if not self._is_pausing:
+            self._recorder(gm)
 
     def settle(self, gm: GraphModule) -> None:
         """Look at a graph once more, for what came after the last pass."""
-        self._recorder(gm).look()
+        if not self._is_pausing:
+            self._recorder(gm).look()
 
     @contextlib.contextmanager
     def passed(self, gm: GraphModule, stage: str, name: str) -> Iterator[None]:
-        """Follow a pass over a graph."""
-        recorder = self._recorder(gm)
+        """Follow a pass over a graph that was handed to a stage."""
+        recorder = self._followed(gm)
+        if recorder is None:
+            yield
+            return
         recorder.look()
         recorder.stage = stage or recorder.stage
         with recorder.passed(name):
@@ -52,8 +77,12 @@ class Watch:
     @contextlib.contextmanager
     def rule(self, gm: GraphModule, name: str, matched: Iterable[Node], node: Node) -> Iterator[None]:
         """Follow one application of a rule."""
-        with self._recorder(gm).rule(name, matched, node):
+        recorder = self._followed(gm)
+        with contextlib.nullcontext() if recorder is None else recorder.rule(name, matched, node):
             yield
+
+    def _followed(self, gm: GraphModule) -> Recorder | None:
+        return None if self._is_pausing else self._recorders.get(gm)
 
     def _recorder(self, gm: GraphModule) -> Recorder:
         if gm not in self._recorders:
@@ -65,7 +94,7 @@ class Watch:
 def watching() -> Iterator[Watch]:
     """Keep a ledger of each graph that goes through Inductor's joint and post-grad stages inside the block.
 
-    Nothing is checked here; ``recorded`` and ``pytest-reinplace blame`` do that.
+    Nothing is checked here: ``checked`` does that with each ledger.
     """
     watch = Watch()
     with following(watch):

@@ -56,7 +56,7 @@ class Sizes:
         found = value.node.expr.xreplace(self._known)
         if isinstance(value, torch.SymBool) and found in (True, False):
             return bool(found)
-        if not getattr(found, "is_number", False):
+        if not (isinstance(found, int | float) or getattr(found, "is_number", False)):
             raise ReinplaceError(f"the size {value} depends on data, and no node computes it")
         return float(found) if isinstance(value, torch.SymFloat) else int(found)
 

@@ -42,10 +42,11 @@ def check(
     """Check the contract on one call, and never guess.
 
     Both graphs run node by node on copies of ``inputs`` that share storage as the originals do. Numbers have
-    to be equal bit by bit, unless the second graph computes them by other operators, or lays them out in
-    another way: then floating-point ones may be some roundings apart (``rounding.py``). Strides count where a
-    value shares storage with another one; the strides of other outputs are what the compiler makes them.
-    Nothing that the caller has is changed, random states included.
+    to be equal bit by bit, unless the second graph computes them by other operators, converts them less, or
+    lays them out in another way: then floating-point ones may be some roundings apart (``rounding.py``).
+    Where operators are only left out 0.0 is not -0.0. Strides count where a value shares storage with another
+    one; the strides of other outputs are what the compiler makes them. Nothing that the caller has is
+    changed, random states included.
 
     Args:
         before: the functional graph.
@@ -148,7 +149,7 @@ class _Check:
                 why = f"the rewritten graph does not run node by node: {_brief(error)}"
                 continue
             if left is None:
-                return Finding("same")
+                return Finding("same", kind="rounding")
             found = left
         again = self._shown(effects(self.before, self.inputs, manner=self._plain(self.before)))
         if difference(*_alike(expected, again), _EXACT) is not None:
@@ -157,10 +158,10 @@ class _Check:
 
     def _tolerance(self, manner: Runner) -> Tolerance | None:
         """Return how far numbers may be apart; ``None`` where they have to be the same."""
-        if rounding.changed(self.before, self.after) or self._layouts(self.before) != self._layouts(
-            self.after, manner
-        ):
-            return Tolerance(scale=rounding.scale(self.before), any_nan=True)
+        may_round = rounding.may_round(self.before, self.after)
+        if may_round or self._layouts(self.before) != self._layouts(self.after, manner):
+            signed = rounding.only_leaves_out(self.before, self.after)
+            return Tolerance(scale=rounding.scale(self.before), any_nan=True, signed_zeros=signed)
         return None
 
     def _layouts(self, gm: GraphModule, manner: Runner | None = None) -> dict[str, Any]:
@@ -177,9 +178,10 @@ class _Check:
 
     def _is_rounded_choice(self, expected: Effects, manner: Runner) -> bool:
         """Return whether all that differs is integers, which other roundings may have decided."""
-        if not rounding.changed(self.before, self.after):
+        if not rounding.may_round(self.before, self.after):
             return False
-        tolerance = Tolerance(scale=rounding.scale(self.before), any_nan=True)
+        signed = rounding.only_leaves_out(self.before, self.after)
+        tolerance = Tolerance(scale=rounding.scale(self.before), any_nan=True, signed_zeros=signed)
         actual = self._shown(effects(self.after, self.inputs, manner=manner(self.after)))
         one, two = in_common(*_alike(expected, actual))
         return difference(_floats(one), _floats(two), tolerance) is None

@@ -70,12 +70,14 @@ class Tolerance:
         atol: absolute.
         scale: relative to the largest element of the tensor.
         any_nan: whether one NaN is like another, whatever its bits.
+        signed_zeros: whether 0.0 and -0.0 are apart.
     """
 
     rtol: float = 0.0
     atol: float = 0.0
     scale: float = 0.0
     any_nan: bool = False
+    signed_zeros: bool = False
 
     @property
     def is_zero(self) -> bool:
@@ -87,7 +89,16 @@ class Tolerance:
         finite = one[torch.isfinite(one)].abs()
         largest = float(finite.max()) if self.scale and finite.numel() else 0.0
         atol = self.atol + self.scale * largest
-        return ~torch.isclose(one, two, self.rtol, atol, equal_nan=True).reshape(-1)
+        bad = ~torch.isclose(one, two, self.rtol, atol, equal_nan=True)
+        return (bad | _other_zeros(one, two) if self.signed_zeros else bad).reshape(-1)
+
+
+def _other_zeros(one: torch.Tensor, two: torch.Tensor) -> torch.Tensor:
+    """Return which elements are 0.0 in one tensor and -0.0 in the other."""
+    if one.is_complex():
+        parts = (torch.view_as_real(t.resolve_conj().resolve_neg()) for t in (one, two))
+        return _other_zeros(*parts).any(-1)
+    return (one == 0) & (two == 0) & (torch.signbit(one) != torch.signbit(two))
 
 
 def assert_equivalent(

@@ -15,7 +15,7 @@ class Finding:
     Args:
         status: ``"same"``, ``"different"`` or ``"not-checked"``.
         text: the first difference, or why the graph was not checked; empty where both do the same.
-        kind: what differs, as of ``EquivalenceError``.
+        kind: what differs, as of ``EquivalenceError``; ``"rounding"`` where both do the same but for that.
         node: the first node that computes something else, and its operator, where it could be named.
         source: its line in the user's program, ``"file:line"``.
     """

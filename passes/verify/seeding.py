@@ -35,15 +35,19 @@ def draws(node: Node) -> bool:
 
 
 def strangers(before: GraphModule, after: GraphModule) -> list[str]:
-    """Return the random nodes of a rewritten graph that the functional one does not have, by name."""
-    return sorted(name for name, _ in _drawing(after) - _drawing(before))
+    """Return the random nodes of a rewritten graph that the functional one does not have, by name.
+
+    One that was put into a subgraph is another one: it has no seed of its own there.
+    """
+    return sorted({name for (name, _), _ in _drawing(after) - _drawing(before)})
 
 
-def _drawing(gm: GraphModule) -> set[tuple[str, str]]:
-    """Return the names of the nodes that draw, each with its operator's."""
+def _drawing(gm: GraphModule) -> set[tuple[tuple[str, str], bool]]:
+    """Return the names of the nodes that draw, each with its operator's, and whether it has a seed."""
     nodes = [node for graph in all_graphs(gm) for node in graph.graph.nodes]
     held = {drawn: node for node in nodes if (drawn := _held(node)) is not None}
-    return {_bears(node, held.get(node, node)) for node in nodes if draws(node)}
+    called = {node: held.get(node, node) for node in nodes if draws(node)}
+    return {(_bears(node, caller), caller.graph is gm.graph) for node, caller in called.items()}
 
 
 def _bears(node: Node, called: Node) -> tuple[str, str]:

@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..base.tolerance import Tolerance
     from ..judge.before import Unseen
     from ..passes import Report
+    from .followed import Compiled, Following
     from .pass_under_test import PassUnderTest
 
 # A graph from a cache has passed no pass.
@@ -52,7 +53,7 @@ class Capture:
             side by side; each then has to be compiled under Inductor options of its own.
         bounded: whether the bytes are counted that each graph has to move at least.
         asker: who reads the hints.
-        interpret: what the backend ``"graph"`` compiles with; takes what ``compile_fx_inner`` takes.
+        following: keeps the ledgers of what passes and rules do; ``None``: nobody does.
 
     Raises:
         pass_under_test.PassError: there is no such pass.
@@ -72,7 +73,7 @@ class Capture:
         forgets: bool = True,
         bounded: bool = False,
         asker: Asker = "test",
-        interpret: Callable[..., Any] = compile_graph,
+        following: Following | None = None,
     ) -> None:
         if backend not in BACKENDS:
             raise ValueError(f"expected backend to be one of {', '.join(BACKENDS)}, got {backend!r}")
@@ -87,7 +88,7 @@ class Capture:
         self._forgets = forgets
         self._bounded = bounded
         self._asker: Asker = asker
-        self._interpret = interpret
+        self.following = following
         self._stack = contextlib.ExitStack()
         self._active = self._triton = False
         self._frames = threading.local()
@@ -95,29 +96,33 @@ class Capture:
         # What our own pass writes, our analysis allows: nothing of it is ever suspicious.
         watches = verified or not self.pass_under_test.is_exact
         self._verifier = Verifier(self.pass_under_test, checks_all=verified) if watches else None
-        self._checks: list[tuple[CapturedGraph, Watched]] = []
+        self._seen: list[_Seen] = []
 
     @property
     def checked_graphs(self) -> list[CapturedGraph]:
         """The graphs so far with what checking them has given, and those that only the check has seen."""
         from ..passes import Report
 
-        found, checked = self.since(0), [watched for _, watched in self._checks]
-        for watched in self._verifier.watched if self._verifier else ():
-            if all(watched is not other for other in checked):
-                name, given = watched.graph_id, watched.verified
-                problem = "its post-grad passes were not seen"
-                empty = CapturedGraph(name, Report(), problem=problem, verified=given)
-                found.append(dataclasses.replace(empty, pass_name=self.pass_name, backend=self.backend))
+        found = self.since(0)
+        seen = {id(one) for graph in self._seen for one in graph.watchers}
+        watchers = [*(self._verifier.watched if self._verifier else ())]
+        watchers += self.following.compiled if self.following else ()
+        unseen: dict[str, list[Watched | Compiled]] = {}
+        for watcher in watchers:
+            if id(watcher) not in seen:
+                unseen.setdefault(watcher.graph_id, []).append(watcher)
+        for name, theirs in unseen.items():
+            problem = "its post-grad passes were not seen"
+            empty = CapturedGraph(
+                name, Report(), problem=problem, pass_name=self.pass_name, backend=self.backend
+            )
+            found.append(_Seen(empty, theirs).now())
         return found
 
     def since(self, start: int) -> list[CapturedGraph]:
         """Return the graphs from number ``start`` on, with what checking them has given so far."""
-        checks = {id(graph): watched for graph, watched in self._checks}
-        return [
-            dataclasses.replace(graph, verified=checks[id(graph)].verified) if id(graph) in checks else graph
-            for graph in self.graphs[start:]
-        ]
+        seen = {id(one.graph): one for one in self._seen}
+        return [seen[id(g)].now() if id(g) in seen else g for g in self.graphs[start:]]
 
     @property
     def pass_name(self) -> str:
@@ -166,7 +171,9 @@ class Capture:
         self._let_triton_work()
         self._stack.enter_context(_torch.compiling_with(self._redirect))
         self._stack.enter_context(_torch.watching_post_grad(self._stage))
-        if self._verifier is not None and self._verifier.checks_all:
+        if self.following is not None:
+            self._stack.enter_context(self.following.watching())
+        if self.following is not None or (self._verifier is not None and self._verifier.checks_all):
             # Code that imported compile_fx by its name before is not redirected; all of it comes by here.
             self._stack.enter_context(_torch.compiling_inner_with(self._unredirected))
             self._stack.enter_context(_torch.without_autograd_cache())
@@ -207,7 +214,7 @@ class Capture:
                 framed, patches = handed, {**(config_patches or {}), **_UNCACHED}
             else:
                 is_ours = inner_compile is stock and self.backend == "graph"
-                inner = self._interpret if is_ours else inner_compile
+                inner = compile_graph if is_ours else inner_compile
                 patches = install.options(self.pass_under_test, config_patches or {})
                 framed = self._framed(inner, patches)
             self._frames.compiling = True
@@ -237,20 +244,23 @@ class Capture:
         def compile_one(gm: Any, *args: Any, **kwargs: Any) -> Any:
             direction = "bw" if kwargs.get("is_backward") else "fw"
             frame = _Frame(gm, direction, is_inference=bool(kwargs.get("is_inference")))
-            if self._verifier is None or not self._active:
+            if not self._active:
                 with self._frame(frame), self.progress.compiling():
                     return inner(gm, *args, **kwargs)
-            from ..passes.verify import watching_schedules
-
-            watched = self._verifier.compiled(frame.graph_id(gm), gm, patches, kwargs)
-            with (
-                watching_schedules(watched.misordered),
-                self._frame(dataclasses.replace(frame, watched=watched)),
-                _torch.after_post_grad(watched.note),
-                self.progress.compiling(),
-            ):
+            if self.following is not None:
+                followed = self.following.compiling(frame.graph_id(gm), gm, kwargs)
+                frame = dataclasses.replace(frame, followed=followed)
+            with contextlib.ExitStack() as stack:
+                if self._verifier is not None:
+                    watched = self._verifier.compiled(frame.graph_id(gm), gm, patches, kwargs)
+                    frame = dataclasses.replace(frame, watched=watched)
+                    stack.enter_context(_watching(watched))
+                stack.enter_context(self._frame(frame))
+                stack.enter_context(self.progress.compiling())
                 compiled = inner(gm, *args, **kwargs)
-            return watched.wrapped(compiled)
+            for watcher in frame.watchers:
+                compiled = watcher.wrapped(compiled)
+            return compiled
 
         return compile_one
 
@@ -286,16 +296,48 @@ class Capture:
             if found.suspicious and frame.watched is not None:
                 frame.watched.is_wanted = True
             graph = dataclasses.replace(found, pass_name=self.pass_name, backend=self.backend)
-            once_settled(functools.partial(self._keep, graph, frame.watched))
+            once_settled(functools.partial(self._keep, graph, gm, frame))
         return result
 
-    def _keep(self, graph: CapturedGraph, watched: Watched | None) -> None:
+    def _keep(self, graph: CapturedGraph, gm: Any, frame: _Frame) -> None:
         """Add a graph that was compiled; one that is lowered once more is not added before."""
         outcomes = tuple(o.asked_by(self._asker, self.pass_name) for o in graph.report.outcomes)
         graph = dataclasses.replace(graph, report=dataclasses.replace(graph.report, outcomes=outcomes))
         self.graphs.append(graph)
-        if watched is not None and watched.is_wanted:
-            self._checks.append((graph, watched))
+        watchers: list[Watched | Compiled] = []
+        if frame.watched is not None and frame.watched.is_wanted:
+            watchers.append(frame.watched)
+        if frame.followed is not None and not frame.inside(gm):
+            frame.followed.came(gm)
+            watchers.append(frame.followed)
+        if watchers:
+            self._seen.append(_Seen(graph, watchers))
+
+
+@contextlib.contextmanager
+def _watching(watched: Watched) -> Iterator[None]:
+    from ..passes.verify import watching_schedules
+
+    with watching_schedules(watched.misordered), _torch.after_post_grad(watched.note):
+        yield
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Seen:
+    """A graph, and who learns more of it when it is called.
+
+    Args:
+        graph: as it was compiled.
+        watchers: who does.
+    """
+
+    graph: CapturedGraph
+    watchers: Sequence[Watched | Compiled]
+
+    def now(self) -> CapturedGraph:
+        """Return the graph with all that is known by now."""
+        known = {name: value for one in self.watchers for name, value in one.told.items()}
+        return dataclasses.replace(self.graph, **known)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -307,12 +349,19 @@ class _Frame:
         direction: ``"fw"`` or ``"bw"``.
         is_inference: whether there is no other direction.
         watched: who checks it.
+        followed: who follows its passes.
     """
 
     top: Any
     direction: str
     is_inference: bool = True
     watched: Watched | None = None
+    followed: Compiled | None = None
+
+    @property
+    def watchers(self) -> list[Watched | Compiled]:
+        """Who wants to know what it is called with."""
+        return [one for one in (self.watched, self.followed) if one is not None]
 
     def graph_id(self, gm: Any) -> str:
         """Return how a graph is called, which is the module's own or one of its subgraphs."""

@@ -32,6 +32,8 @@ class CapturedGraph:
         offered: how many candidates and copies into inputs the functional graph held. Not all are in the
             report: a copy into an input that is the only way to write it is no clone.
         least_bytes: what the graph reads and writes at least, in one call.
+        applications: what passes and rules did to it, as plain data; ``None`` where that was not followed.
+        unfollowed: why that is not known, or was not checked, although it was asked for; else empty.
     """
 
     id: str
@@ -46,6 +48,8 @@ class CapturedGraph:
     verified: Verified | None = None
     offered: int = 0
     least_bytes: int = 0
+    applications: tuple[dict[str, Any], ...] | None = None
+    unfollowed: str = ""
 
     @property
     def suspicion(self) -> str:
@@ -63,4 +67,10 @@ class CapturedGraph:
             "pass": self.pass_name,
             "backend": self.backend,
             "verified": self.verified.to_dict() if self.verified else None,
+            **self._followed(),
         }
+
+    def _followed(self) -> dict[str, Any]:
+        if self.applications is None and not self.unfollowed:
+            return {}
+        return {"applications": list(self.applications or ()), "unfollowed": self.unfollowed}

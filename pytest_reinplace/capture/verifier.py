@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..base import _torch
 from ..judge.before import Unseen
+from . import calls
 from .replay import Replay
 from .verified import Verified
 
@@ -52,6 +53,11 @@ class Watched:
             return self._unchecked("its post-grad passes did not run in this process")
         return self._unchecked(_NEVER_CALLED)
 
+    @property
+    def told(self) -> dict[str, Any]:
+        """What is known now, as a captured graph has it."""
+        return {"verified": self.verified}
+
     def note(self, gm: GraphModule) -> None:
         """Note the graph that all post-grad passes have left."""
         if self._after is None and self.is_wanted:
@@ -68,27 +74,16 @@ class Watched:
         """Return a compiled graph whose first call is checked, if it is to be."""
         if not self.is_wanted:
             return compiled
-        call = getattr(compiled, "current_callable", None)
-        if call is not None:
-            compiled.current_callable = self._checking(call)
-            return compiled
-        if callable(compiled) and getattr(compiled, "_boxed_call", False):
-            checking = self._checking(compiled)
-            checking._boxed_call = True
-            return checking
-        if self._verified is None:
+        seen = calls.told(compiled, self._note_call)
+        if seen is None and self._verified is None:
             self._verified = self._unchecked(
                 f"it was compiled to a {type(compiled).__name__}, whose calls are not seen"
             )
-        return compiled
+        return compiled if seen is None else seen
 
-    def _checking(self, call: Callable[..., Any]) -> Any:
-        def checked(args: Any, *more: Any, **kwargs: Any) -> Any:
-            if self._verified is None and isinstance(args, list | tuple):
-                self._guarded("checking it", lambda: self._check(list(args)))
-            return call(args, *more, **kwargs)
-
-        return checked
+    def _note_call(self, args: list[Any]) -> None:
+        if self._verified is None:
+            self._guarded("checking it", lambda: self._check(args))
 
     def _set_before(self, gm: GraphModule) -> None:
         from ..passes.verify import copied

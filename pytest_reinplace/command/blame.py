@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..base import wording
 from ..base.visible import visible
+from ..record import plain
 from . import inputs
 from .errors import CommandError
 from .explain import check
 
 if TYPE_CHECKING:
-    from ..call.ledgers import Followed
+    from ..capture.followed import Followed
     from ..passes.ledger import Blame, Ledger
 
 
@@ -75,7 +76,13 @@ def _followed(
     try:
         with importable(Path.cwd()):
             followed, error = follow(
-                fn, arguments.args, arguments.kwargs, pass_name, Path.cwd(), dynamic=dynamic
+                fn,
+                arguments.args,
+                arguments.kwargs,
+                pass_name,
+                Path.cwd(),
+                dynamic=dynamic,
+                checks=of == "contract",
             )
     except PassError as wrong:
         raise CommandError(f"--pass: {wrong}") from None
@@ -94,11 +101,10 @@ def _judged(one: Followed, of: str) -> tuple[Followed, Ledger, Blame | None]:
     from ..passes import ReinplaceError
     from ..passes.ledger import blamed
 
-    ledger = one.checked(each=True) if of == "contract" else one.ledger
     if of == "contract" and one.inputs is None:
-        return one, ledger, None
+        return one, one.ledger, None
     try:
-        return one, ledger, blamed(ledger, of)
+        return one, one.ledger, blamed(one.ledger, of)
     except ReinplaceError as error:
         raise CommandError(f"--of: {error}") from None
 
@@ -117,12 +123,8 @@ def _lines(one: Followed, ledger: Ledger, blame: Blame | None, *, is_verbose: bo
         lines.append(f"  {blame}")
     if is_verbose:
         lines += [f"    {application}" for application in ledger.applications]
-    unchecked = [a for a in ledger.applications if a.finding and a.finding.status == "not-checked"]
-    if unchecked:
-        first = unchecked[0]
-        why = first.finding.text if first.finding else ""
-        count = wording.plural(len(unchecked), "application")
-        lines.append(f"  not checked: {count}, the first {first.name}: {why}")
+    if unchecked := plain.applied().unchecked_of(a.to_dict() for a in ledger.applications):
+        lines.append(f"  {unchecked}")
     return lines
 
 

@@ -7,13 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from ..base import wording
+from ..base.nearest import nearest
+from ..record import ledgers
 from ..record.figures import STOCK
 from ..record.paired import Ratio, ratio
 from ..record.stored import Stored, StoredTest
 from . import conditions
 from .clones import NEW, Change, Clone, match, told
-from .figure import change, grown, shown, wording_of
-from .limit import METRICS, NEW_CLONES, REMOVED_TESTS, Limit
+from .figure import TIMES, change, grown, shown, wording_of
+from .limit import MATCHES, METRICS, NEW_CLONES, OF_TWO_REPORTS, REMOVED_TESTS, Limit
 
 _NAMES = 5
 Figures = Mapping[str, int | float]
@@ -53,13 +55,14 @@ class Row:
 
     @property
     def changed(self) -> list[str]:
-        """The metrics whose figures differ, in the order of ``METRICS``."""
-        return [metric for metric in METRICS if self.old.get(metric) != self.new.get(metric)]
+        """The metrics whose figures differ, in the order of ``METRICS``; not how long passes took."""
+        metrics = (metric for metric in METRICS if metric != "pass_seconds")
+        return [metric for metric in metrics if self.old.get(metric) != self.new.get(metric)]
 
     @property
     def improved(self) -> list[str]:
-        """The exact metrics that are better now, if no limit is exceeded. Runtime differs at every run."""
-        both = [m for m in METRICS if m in self.old and m in self.new and m != "runtime"]
+        """The exact metrics that are better now, if no limit is exceeded. Times differ at every run."""
+        both = [m for m in METRICS if m in self.old and m in self.new and m not in TIMES]
         return [] if self.remarks or self.excesses else [m for m in both if self.new[m] < self.old[m]]
 
 
@@ -100,7 +103,8 @@ class Comparison:
             return "exceeded"
         if limit.metric == REMOVED_TESTS:
             return "held"
-        if not any(limit.needs_report or limit.metric in row.old for row in self.rows):
+        is_always = limit.metric in (*OF_TWO_REPORTS, MATCHES)
+        if not any(is_always or limit.metric in row.old for row in self.rows):
             return "not compared"
         is_timed = limit.metric == "runtime"
         is_open = any(not row.is_judged or (is_timed and row.advice) for row in self.rows)
@@ -136,7 +140,11 @@ def compare(old: Stored, new: Stored, limits: Sequence[Limit] = ()) -> Compariso
         rows,
         added=tuple(nodeid for nodeid in new.tests if nodeid not in old.tests),
         removed=removed,
-        failures=(*_vacuous(rows, limits), *lost.values()),
+        failures=(
+            *_vacuous(rows, limits),
+            *_unfired([one.tests[nodeid] for one in (old, new) for nodeid in common], limits),
+            *lost.values(),
+        ),
         lost=tuple(lost),
         remarks=tuple(conditions.remarks(old, new, [row.nodeid for row in rows])),
     )
@@ -148,8 +156,24 @@ def _vacuous(rows: Sequence[Row], limits: Sequence[Limit]) -> Iterator[str]:
         yield "no test is in both reports, so nothing was compared"
         return
     for limit in limits:
-        if limit.required and not limit.needs_report and not any(limit.metric in row.old for row in rows):
-            yield f"{limit.text}: no compared test has {limit.metric} in the old report"
+        is_figure = limit.metric in METRICS and limit.metric not in OF_TWO_REPORTS
+        if limit.required and is_figure and not any(limit.metric in row.old for row in rows):
+            how = "; --reinplace-ledger records it" if limit.needs_ledger else ""
+            yield f"{limit.text}: no compared test has {limit.metric} in the old report{how}"
+
+
+def _unfired(tests: Sequence[StoredTest], limits: Iterable[Limit]) -> Iterator[str]:
+    """Yield which limits are about a rule that never fired: it may be that nothing is called so."""
+    for limit in limits:
+        if limit.metric != MATCHES or not tests:
+            continue
+        known = [ledgers.applications_of(test.record.graphs) for test in tests]
+        names = {name for found in known for one in found or () for name in ledgers.names_in(one)}
+        if all(found is None for found in known):
+            yield f"{limit.text}: neither report says which rules fired; --reinplace-ledger records it"
+        elif not any(ledgers.matches_of(test.record.graphs, limit.rule) for test in tests):
+            near = nearest(limit.rule, sorted(names)) if names else ""
+            yield f"{limit.text}: no rule or pass called {limit.rule!r} fired in either report{near}"
 
 
 def _lost(removed: Sequence[StoredTest], limits: Iterable[Limit]) -> Iterator[tuple[str, str]]:
@@ -201,8 +225,23 @@ def _told(limit: Limit, old: StoredTest, new: StoredTest, clones: Iterable[Chang
         yield from _new_clones(clones, limit)
     elif limit.metric == "runtime" and _is_timed(old, new):
         yield from _slower(limit, old, new)
+    elif limit.metric == MATCHES:
+        yield from _fewer(old, new, limit)
     else:
         yield from _excesses(old.figures, new.figures, limit)
+
+
+def _fewer(old: StoredTest, new: StoredTest, limit: Limit) -> Iterator[str]:
+    """Yield that a rule fires less often than before, where the limit does not allow it."""
+    before, now = (ledgers.matches_of(test.record.graphs, limit.rule) for test in (old, new))
+    if before and now is None:
+        yield f"{limit.rule} fired {_times(before)} before, not recorded now ({limit.text})"
+    elif before and now is not None and limit.is_exceeded(now, before):
+        yield f"{limit.rule} fired {_times(before)} before, {_times(now)} now; allowed is {limit.text}"
+
+
+def _times(count: int) -> str:
+    return wording.plural(count, "time")
 
 
 def _is_timed(old: StoredTest, new: StoredTest) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ..base import wording
 
+COUNTS, TIMES = ("clones", "pass_copies"), ("runtime", "pass_seconds")
+
 
 def wording_of(metric: str) -> str:
     """Return a metric as a person says it."""
@@ -12,9 +14,9 @@ def wording_of(metric: str) -> str:
 
 def shown(metric: str, figure: float) -> str:
     """Return a figure with its unit."""
-    if metric == "runtime":
+    if metric in TIMES:
         return f"{figure * 1e3:.4g} ms"
-    return f"{figure}" if metric == "clones" else wording.bytes_of(int(figure)).partition(" (")[0]
+    return f"{figure}" if metric in COUNTS else wording.bytes_of(int(figure)).partition(" (")[0]
 
 
 def change(metric: str, old: float | None, new: float | None) -> str:
@@ -23,15 +25,15 @@ def change(metric: str, old: float | None, new: float | None) -> str:
     if old == new:
         return now
     if before == now:
-        unit = " s" if metric == "runtime" else " B"
+        unit = " s" if metric in TIMES else " B"
         return f"{old}{unit} → {new}{unit}"
     return f"{before} → {now}"
 
 
 def grown(metric: str, old: float, new: float) -> str:
     """Return how much a figure changed, exactly and relative to what it was: ``"+32 B, +100.0 %"``."""
-    if metric == "runtime":
+    if metric in TIMES:
         exact = f"{(new - old) * 1e3:+.4g} ms"
     else:
-        exact = f"{int(new - old):+d}" + ("" if metric == "clones" else " B")
+        exact = f"{int(new - old):+d}" + ("" if metric in COUNTS else " B")
     return f"{exact}, {100 * (new - old) / old:+.1f} %" if old else exact

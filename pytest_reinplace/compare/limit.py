@@ -11,11 +11,14 @@ from ..base.nearest import nearest
 from ..base.visible import visible
 
 NEW_CLONES, REMOVED_TESTS = OF_TWO_REPORTS = "new_clones", "removed_tests"  # none has these by itself
-METRICS = ("clones", NEW_CLONES, "clone_bytes", "peak_bytes", "runtime", REMOVED_TESTS)
+MATCHES = "matches"  # with the name of a rule behind it
+OF_LEDGERS = ("pass_copies", "pass_seconds")
+METRICS = ("clones", NEW_CLONES, "clone_bytes", "peak_bytes", "runtime", REMOVED_TESTS, *OF_LEDGERS)
 
 _AMOUNT = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)(%|[A-Za-z]+)?", re.ASCII)
 # Where that is not both a plain number and a percentage.
-_FITTING: dict[str, tuple[str | None]] = {NEW_CLONES: (None,), REMOVED_TESTS: (None,), "runtime": ("%",)}
+_FITTING: dict[str, tuple[str | None, ...]] = {NEW_CLONES: (None,), REMOVED_TESTS: (None,), MATCHES: (None,)}
+_FITTING |= {"runtime": ("%",), "pass_seconds": ("%",)}
 _FORMS = {
     "clones": "a whole number (clones:0) or a percentage (clones:5%)",
     "new_clones": "a whole number (new_clones:0)",
@@ -23,6 +26,9 @@ _FORMS = {
     "peak_bytes": "bytes (peak_bytes:0, peak_bytes:4MiB) or a percentage (peak_bytes:1%)",
     "runtime": "a percentage (runtime:5%)",
     "removed_tests": "a whole number (removed_tests:0)",
+    "pass_copies": "a whole number (pass_copies:0) or a percentage (pass_copies:5%)",
+    "pass_seconds": "a percentage (pass_seconds:20%)",
+    MATCHES: "a rule and a whole number (matches:RULE:0)",
 }
 
 
@@ -30,12 +36,15 @@ _FORMS = {
 class Limit:
     """How much larger a figure may be than it was, test by test; of ``removed_tests``, how many.
 
+    Of ``matches`` it is how much smaller the figure may be: a rule that fires no more is what is to be found.
+
     Args:
-        metric: one of ``METRICS``.
+        metric: one of ``METRICS``, or ``matches``.
         text: as it was given, ``"peak_bytes:1%"``.
         amount: clones, bytes, or hundredths of the old figure.
         is_percent: whether it is hundredths.
         required: whether a run that has not measured the figure at all is over the limit.
+        rule: of ``matches`` the name of the rule or pass, in which ``*`` is any text.
     """
 
     metric: str
@@ -43,11 +52,17 @@ class Limit:
     amount: Fraction
     is_percent: bool = False
     required: bool = True
+    rule: str = ""
 
     @property
     def needs_report(self) -> bool:
         """Whether only an earlier report can be held against it."""
-        return self.metric in OF_TWO_REPORTS
+        return self.metric in OF_TWO_REPORTS or self.needs_ledger
+
+    @property
+    def needs_ledger(self) -> bool:
+        """Whether it is about what passes and rules did to the graphs."""
+        return self.metric in (*OF_LEDGERS, MATCHES)
 
     def is_exceeded(self, old: float, new: float) -> bool:
         """Return whether a figure grew by more than is allowed; exact, no rounding."""
@@ -60,17 +75,21 @@ def limit(text: str) -> Limit:
     metric, colon, amount = text.strip().partition(":")
     if not colon:
         raise ValueError(f"expected METRIC:LIMIT, as in clone_bytes:0, got {_quoted(text)}")
-    if metric not in METRICS:
-        raise ValueError(f"no metric is called {_quoted(metric)}{nearest(visible(metric, 60), METRICS)}")
+    if metric not in (*METRICS, MATCHES):
+        near = nearest(visible(metric, 60), (*METRICS, MATCHES))
+        raise ValueError(f"no metric is called {_quoted(metric)}{near}")
+    rule = ""
+    if metric == MATCHES:
+        rule, _, amount = amount.rpartition(":")  # the name of a pass may have a colon of its own
     found = _AMOUNT.fullmatch(amount)
     number, unit = found.groups() if found else ("", None)
     is_bytes = metric.endswith("_bytes")
     fits = unit in _FITTING.get(metric, (None, "%")) or (is_bytes and unit in UNITS)
     whole = unit is not None or "." not in number
-    if not found or not fits or not whole:
+    if not found or not fits or not whole or (metric == MATCHES and not rule):
         raise ValueError(f"expected {metric} to be limited by {_FORMS[metric]}, got {_quoted(text)}")
     size = Fraction(number) * (UNITS.get(unit, 1) if unit else 1)
-    return Limit(metric, text.strip(), size, unit == "%")
+    return Limit(metric, text.strip(), size, unit == "%", rule=rule)
 
 
 def _quoted(text: str) -> str:

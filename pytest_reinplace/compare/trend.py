@@ -17,7 +17,7 @@ class Trend:
 
     Args:
         nodeid: the test.
-        metric: which figure: clones, bytes, or seconds for ``"runtime"``.
+        metric: which figure: clones or copies, bytes, or seconds for ``"runtime"`` and ``"pass_seconds"``.
         values: the figure in each report; ``None`` where there is none.
     """
 

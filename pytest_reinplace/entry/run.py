@@ -9,7 +9,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..base.nearest import nearest_attribute
 from ..base.progress import Progress
@@ -19,6 +19,9 @@ from ..capture import _triton, triton_cpu
 from . import ahead_of_time
 from .entry import Entry, Preset
 from .verdict import EntryVerdict
+
+if TYPE_CHECKING:
+    from ..capture.followed import Following
 
 
 def run(
@@ -31,6 +34,7 @@ def run(
     pictured: bool = False,
     progress: Progress | None = None,
     verified: bool = False,
+    following: Following | None = None,
 ) -> EntryVerdict:
     """Build, run eagerly, compile, run and compare one entry.
 
@@ -43,6 +47,7 @@ def run(
         pictured: whether its graphs are drawn for a page.
         progress: is told when something is compiled.
         verified: whether its graphs are checked against the contract.
+        following: keeps the ledgers of what passes and rules do to them.
 
     Raises:
         BuilderError: the builder is wrong.
@@ -57,7 +62,13 @@ def run(
         pair = twin(program)
         eager = pair.after_eager(called(pair.eager.fn, pair.eager, entry))
         compiling = Capture(
-            pass_name, backend, pictured=pictured, verified=verified, progress=progress, asker="entry"
+            pass_name,
+            backend,
+            pictured=pictured,
+            verified=verified,
+            progress=progress,
+            asker="entry",
+            following=following,
         )
         with configured(entry), compiling as capture:
             just_in_time = functools.partial(

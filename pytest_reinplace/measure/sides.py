@@ -27,6 +27,7 @@ from . import bandwidth, clock, group
 
 if TYPE_CHECKING:
     from ..capture.captured import CapturedGraph
+    from ..capture.followed import Following
     from ..entry.entry import Entry, Preset
 
 Alone = Callable[[], contextlib.AbstractContextManager[None]]
@@ -91,6 +92,7 @@ def measured(
     progress: Progress | None = None,
     pictured: bool = False,
     verified: bool = False,
+    following: Following | None = None,
 ) -> Iterator[Measured]:
     """Build an entry and measure it; it can be timed again until the block ends.
 
@@ -106,6 +108,7 @@ def measured(
         progress: is told what is compiled and measured.
         pictured: whether the graphs of the pass under test are drawn.
         verified: whether these are checked against the contract.
+        following: keeps the ledgers of what passes and rules do to them.
 
     Raises:
         OutOfMemory: the device has not enough memory.
@@ -121,12 +124,11 @@ def measured(
         with importable(entry.path.parent, rootdir), triton_cpu.working(), built(entry, preset) as program:
             bench = _Bench(entry, preset, program, backend, progress or Progress(), alone)
             del program  # its tensors live no longer than the bench
-            for name in dict.fromkeys((STOCK, pass_name)):
-                if name in preset.unrunnable:
-                    continue
+            for name in (one for one in dict.fromkeys((STOCK, pass_name)) if one not in preset.unrunnable):
                 is_last = name == pass_name
+                asked = (pictured, verified, following) if is_last else (False, False, None)
                 with contextlib.nullcontext() if is_last else bench.surviving(name):
-                    bench.compile(name, pictured=pictured and is_last, verified=verified and is_last)
+                    bench.compile(name, *asked)
             yield bench.measured(effort)
     except torch.OutOfMemoryError as error:
         raise OutOfMemory(f"{entry.name} on {preset.device}: {str(error).splitlines()[0]}") from None
@@ -173,7 +175,7 @@ class _Bench:
             words = " ".join(str(error).split())
             self._failed[name] = f"{type(error).__name__}: {words[:200]}"
 
-    def compile(self, name: str, *, pictured: bool, verified: bool) -> None:
+    def compile(self, name: str, pictured: bool, verified: bool, following: Following | None) -> None:
         """Compile with a pass, hold the first call against eager, and call until nothing is compiled."""
         capturing = Capture(
             name,
@@ -181,6 +183,7 @@ class _Bench:
             progress=self._progress,
             pictured=pictured,
             verified=verified,
+            following=following,
             forgets=False,
             bounded=True,
             asker="entry",

@@ -61,6 +61,11 @@ def named(other: Mapping[str, Any]) -> str:
     return f"{other['label']} at {other['source']}" if other["source"] else str(other["label"])
 
 
+def applied() -> types.ModuleType:
+    """Return ``passes.applied``, or its twin, which words what a rule did."""
+    return _module("applied")  # type: ignore[no-any-return]
+
+
 def _module(name: str) -> Any:
     if f"{_FACE}.{name}" in sys.modules:
         return sys.modules[f"{_FACE}.{name}"]

@@ -16,6 +16,8 @@ SCHEMA = 1
 PROPERTY = "reinplace"
 # The attribute of a report that brings the pictures of these graphs: JUnit's file has no use for them.
 PICTURES = "reinplace_pictures"
+# And the one that brings what was done to them, if that was recorded.
+LEDGERS = "reinplace_ledgers"
 # The name under which what was measured travels along.
 MEASURED = "reinplace_measured"
 # The attribute of a report that brings what came where a file lists expected clones.
@@ -29,7 +31,8 @@ class Record:
     Args:
         nodeid: its id.
         outcome: ``"passed"``, ``"failed"`` or ``"skipped"``.
-        graphs: one mapping per compiled graph, as ``CapturedGraph.to_dict`` gives it, with its ``picture``.
+        graphs: one mapping per compiled graph, as ``CapturedGraph.to_dict`` gives it, with its ``picture``;
+            and with its ``applications``, if they were recorded.
         measured: what was measured, as ``Result.to_dict`` gives it; ``None`` where nothing was.
     """
 
@@ -46,7 +49,7 @@ class Record:
             return None
         graphs, drawn = json.loads(str(found[-1])), json.loads(getattr(report, PICTURES, "[]"))
         pictures = drawn if len(drawn) == len(graphs) else [None] * len(graphs)
-        both = zip(graphs, pictures, strict=True)
+        both = zip(_with_ledgers(graphs, report), pictures, strict=True)
         figures = [json.loads(str(value)) for name, value in report.user_properties if name == MEASURED]
         return cls(
             report.nodeid,
@@ -68,3 +71,13 @@ class Record:
     def counts(self) -> dict[str, int]:
         """Return the numbers that a summary shows."""
         return counts_of(self.graphs)
+
+
+def _with_ledgers(graphs: list[dict[str, Any]], report: pytest.TestReport) -> list[dict[str, Any]]:
+    ledgers = json.loads(getattr(report, LEDGERS, "[]"))
+    if len(ledgers) != len(graphs):
+        return graphs
+    return [
+        graph if ledger is None else {**graph, "applications": ledger}
+        for graph, ledger in zip(graphs, ledgers, strict=True)
+    ]

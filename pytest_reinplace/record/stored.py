@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ..base.visible import visible
-from . import plain
+from . import ledgers, plain
 from .figures import Measurement
 from .record import SCHEMA, Record
 
@@ -47,7 +47,8 @@ class StoredTest:
     def figures(self) -> dict[str, int | float]:
         """Its figures by metric; one that was not measured is missing."""
         counts = self.record.counts()
-        return {"clones": counts["cloned"], "clone_bytes": counts["clone_bytes"], **self.measured}
+        found = {"clones": counts["cloned"], "clone_bytes": counts["clone_bytes"], **self.measured}
+        return found | ledgers.figures_of(self.record.graphs)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -150,8 +151,41 @@ def _graph(name: str, where: str, data: Any) -> dict[str, Any]:
         "graph": _get(data, "graph", str, name, where),
         "problem": data.get("problem") and _get(data, "problem", str, name, where),
         "suspicious": suspicious,
+        **_applications(name, where, data),
         "outcomes": [_outcome(name, where, one) for one in _get(data, "outcomes", list, name, where)],
     }
+
+
+def _applications(name: str, where: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what passes and rules did, where that is known."""
+    if data.get("applications") is None:
+        return {}
+    found = _get(data, "applications", list, name, where)
+    return {"applications": [_application(name, where, one) for one in found]}
+
+
+def _application(name: str, where: str, data: Any) -> dict[str, Any]:
+    if not isinstance(data, dict):
+        _refuse(name, f"{where}: expected each application to be a mapping, got {_shown(data)}")
+    for key in ("graph", "stage", "pass", "rule", "node"):
+        _get(data, key, str, name, where)
+    for key in ("copies_added", "copies_removed"):
+        labels = _get(data, key, list, name, where)
+        if not all(isinstance(label, str) for label in labels):
+            _refuse(name, f"{where}: expected {key!r} to be a list of labels, got {_shown(labels)}")
+    for key in ("number", "nodes", "copy_bytes"):
+        value = data.get(key)
+        if isinstance(value, bool) or not isinstance(value, int) or abs(value) > MAX_COUNT:
+            _refuse(name, f"{where}: expected {key!r} to be a whole number, got {_shown(value)}")
+    finding = data.get("finding")
+    if finding is not None:
+        if not isinstance(finding, dict):
+            _refuse(name, f"{where}: expected 'finding' to be a mapping, got {_shown(finding)}")
+        for key in ("status", "text", "node"):
+            _get(finding, key, str, name, where)
+    source = None if data.get("source") is None else _get(data, "source", str, name, where)
+    seconds = _seconds(data.get("seconds"), name, where, "seconds")
+    return {**data, "source": source, "finding": finding, "seconds": seconds}
 
 
 def _outcome(name: str, where: str, data: Any) -> dict[str, Any]:
@@ -230,9 +264,9 @@ def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_COUNT
 
 
-def _seconds(value: Any, name: str, where: str) -> float:
+def _seconds(value: Any, name: str, where: str, key: str = "runtime") -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_COUNT:
-        _refuse(name, f"{where}: expected 'runtime' to be seconds, 0 or more, got {_shown(value)}")
+        _refuse(name, f"{where}: expected {key!r} to be seconds, 0 or more, got {_shown(value)}")
     return float(value)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from ..base.wording import suspicion
+from ..record import ledgers, plain
 
 Kind = Literal["wrong", "suspicious", "not-judged", "not-checked"]
 # The order in which they are told.
@@ -63,6 +64,7 @@ def findings_of(report: Mapping[str, Any]) -> list[Finding]:
 
 def _findings(test: str, position: int, graph: Mapping[str, Any]) -> Iterator[Finding]:
     name, verified = graph["graph"], graph.get("verified") or {"status": ""}
+    yield from _of_rules(test, position, graph)
     if graph["problem"]:
         yield Finding(test, position, "not-judged", f"{name} could not be judged: {graph['problem']}")
     text = suspicion(name, graph["suspicious"], verified if verified["status"] else None)
@@ -74,6 +76,17 @@ def _findings(test: str, position: int, graph: Mapping[str, Any]) -> Iterator[Fi
         yield Finding(test, position, "suspicious", text)
     elif verified["status"] == "not-checked":
         yield Finding(test, position, "not-checked", f"{name} was not checked: {verified['text']}")
+
+
+def _of_rules(test: str, position: int, graph: Mapping[str, Any]) -> Iterator[Finding]:
+    """Yield which passes and rules broke the contract, and that some were not checked."""
+    applied, found = plain.applied(), graph.get("applications") or ()
+    for one in filter(applied.is_wrong, found):
+        wrong, what = one["finding"], "rule" if one["rule"] else "pass"
+        text = f"{one['graph']}: a {what} breaks the contract: {applied.told(one)}"
+        yield Finding(test, position, "wrong", text, wrong["node"], wrong.get("source") or "")
+    if why := ledgers.unchecked_in(graph):
+        yield Finding(test, position, "not-checked", f"{graph['graph']}: passes and rules {why}")
 
 
 def since(verified: Mapping[str, Any]) -> str:

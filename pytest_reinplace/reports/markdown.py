@@ -9,7 +9,7 @@ from ..base.fit import TIMES
 from ..base.markdown_cell import in_code, table_row, unmarked
 from ..base.wording import bytes_of, plural
 from ..record.counts import counts_of
-from . import measured
+from . import measured, pass_by_pass
 from .clone import Clone, clones_of
 from .finding import checked, findings_of
 from .groups import Group, groups_of
@@ -50,6 +50,8 @@ def markdown(report: Mapping[str, Any], most: int = MOST_CHARACTERS) -> str:
         left = most - sum(len(part) + 1 for part in parts)
         listed = _clone_rows(clones, groups[len(shown) :])
         parts.append(_folded(plural(len(clones), "clone"), _CLONE, listed, left))
+    if pass_by_pass.is_recorded(report):
+        parts.append(_passes(report, most - sum(len(part) + 1 for part in parts)))
     if found:
         left = most - sum(len(part) + 1 for part in parts)
         parts.append(_folded(f"measured: {len(found)}", measured.HEADS, measured.rows(found), left))
@@ -84,6 +86,16 @@ def _findings(report: Mapping[str, Any]) -> Iterable[str]:
 def _verified(report: Mapping[str, Any]) -> str:
     count, wrong, unknown = checked(report)
     return f"Compared on their first calls: {plural(count, 'graph')}, {wrong} wrong, {unknown} not checked."
+
+
+def _passes(report: Mapping[str, Any], budget: int) -> str:
+    applied = pass_by_pass.applied_in(report)
+    title = pass_by_pass.title(applied)
+    if len(applied) > pass_by_pass.MOST_SINGLY:
+        rows = [table_row([*one.cells[:-1], in_code(one.cells[-1])]) for one in pass_by_pass.by_pass(applied)]
+        return _folded(title, pass_by_pass.HEADS, rows, budget)
+    rows = [table_row([in_code(one.line), in_code(one.test)]) for one in applied]
+    return _folded(title, ("application", "test"), rows, budget) if rows else f"{title}\n"
 
 
 def _largest(shown: Sequence[Group], count: int) -> Iterable[str]:

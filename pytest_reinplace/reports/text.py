@@ -11,6 +11,7 @@ from ..base.visible import visible
 from ..base.wording import bytes_of, plural
 from ..compare.figure import shown
 from ..record.counts import counts_of
+from . import pass_by_pass
 from .clone import Clone, clones_of
 from .finding import Finding, findings_of
 from .groups import Group, groups_of
@@ -70,10 +71,11 @@ def section(report: Mapping[str, Any], width: int = 80, verbosity: int = 0) -> S
     is_fine = not remarks and not groups
     style = ("green" if is_fine else "bold",)
     last = [[Part(line, style)] for line in _sums(report["total"], is_fine, width)]
-    if is_fine and verbosity < 1:
+    if is_fine and verbosity < 1 and not pass_by_pass.is_recorded(report):
         return Section("", tuple(last))
     blocks = [list(_remarks(remarks, width, verbosity)), list(_clones(report, groups, width, verbosity))]
     blocks += [list(_tests(report, width if verbosity < 2 else _NAME))] if verbosity > 0 else []
+    blocks += [list(_passes(report, width, verbosity))]
     return Section("reinplace", (*(line for block in blocks if block for line in [*block, []]), *last))
 
 
@@ -132,6 +134,29 @@ def _clones(report: Mapping[str, Any], groups: Sequence[Group], width: int, verb
             Part(_INDENT + size, ("yellow", "bold")),
             Part(f"{_GAP}{count}{_GAP}in {plural(len(left), 'more group')}; -v shows all"),
         ]
+
+
+def _passes(report: Mapping[str, Any], width: int, verbosity: int) -> Iterator[Line]:
+    """Yield what passes and rules did, if that was recorded: each application, or the sums of passes."""
+    if not pass_by_pass.is_recorded(report):
+        return
+    applied = pass_by_pass.applied_in(report)
+    yield [Part(pass_by_pass.title(applied), ("bold",))]
+    if len(applied) > pass_by_pass.MOST_SINGLY:
+        sums = pass_by_pass.by_pass(applied)
+        head, *rows = aligned([pass_by_pass.HEADS, *(one.cells for one in sums)], left=(5,))
+        yield [Part(begun(_INDENT + _GAP.join(head), width), ("bold",))]
+        for passed, row in zip(sums, rows, strict=True):
+            line = visible(_INDENT + _GAP.join(row), _SENTENCE).rstrip()
+            yield [Part(begun(line, width), ("red", "bold") if passed.is_wrong else ())]
+        if verbosity < 1:
+            return
+    tests = {one.test for one in applied}
+    for one in applied:
+        text = (f"{one.test} " if len(tests) > 1 else "") + one.line
+        style = ("red", "bold") if one.is_wrong else ()
+        for line in wrapped(visible(text, _SENTENCE), width, _INDENT, _DETAIL, whole=verbosity > 1):
+            yield [Part(line, style)]
 
 
 def _sum(nbytes: int, count: int) -> tuple[str, str]:

@@ -14,7 +14,7 @@ import pytest
 from ..base import progress, wording
 from ..entry.entry import SUFFIX, Entry, EntryError, Preset, load
 from . import device, updating, verification
-from .item_capture import NO_DEVICE, OWN, attach, settings_of
+from .item_capture import NO_DEVICE, OWN, attach, following, settings_of
 
 if TYPE_CHECKING:
     from _pytest._code.code import ExceptionInfo, TerminalRepr
@@ -154,6 +154,7 @@ class EntryItem(pytest.Function):
             pictured=settings.pictured,
             verified=settings.verify,
             progress=progress.of(self.config),
+            following=following(settings),
         )
         verdict = turns.run(preset.device, once)
         attach(self, verdict.graphs)

@@ -73,10 +73,10 @@ class Controller:
         records = self.records
         for failure in self._failures:
             terminalreporter.line(f"ERROR: {failure}", red=True)
-        if self._settings.verify:
+        if self._settings.verify or self._settings.verify_rules:
             from . import verification
 
-            verification.summarize(terminalreporter, records)
+            verification.summarize(terminalreporter, records, self._settings)
         if self._settings.report:
             from . import files, terminal
 

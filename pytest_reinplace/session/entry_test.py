@@ -22,7 +22,7 @@ from ..measure.sides import DeviceLost, Measured, measured
 from ..record.figures import Measurement
 from ..record.record import MEASURED
 from . import device, updating, verification
-from .item_capture import attach, settings_of
+from .item_capture import attach, following, settings_of
 
 if TYPE_CHECKING:
     from ..entry.entry import Entry, Preset
@@ -73,6 +73,7 @@ def _measured(
         progress=progress.of(item.config),
         pictured=settings.pictured,
         verified=settings.verify,
+        following=following(settings),
     )
     with benching as found:
         ruling = _ruling(figures(found.sides), known, settings, lambda: figures(found.again()))

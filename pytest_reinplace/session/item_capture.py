@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from ..capture.capture import Capture
     from ..capture.captured import CapturedGraph
+    from ..capture.followed import Following
     from ..expected.found import Found
 
 SETTINGS = pytest.StashKey[Settings]()
@@ -26,7 +27,7 @@ _CAPTURE = pytest.StashKey["Capture"]()
 OWN = pytest.StashKey[bool]()
 # What came where files list the clones that an item expects, by list and labels.
 COMPARED = pytest.StashKey[dict[tuple[str, ...], "Found"]]()
-_PICTURES = pytest.StashKey[str]()
+_PICTURES, _LEDGERS = pytest.StashKey[str](), pytest.StashKey[str]()
 _RUNNING = pytest.StashKey[pytest.Item]()
 _PASSED = pytest.StashKey[bool]()
 _BEGAN = pytest.StashKey[bool]()
@@ -57,7 +58,7 @@ def is_wanted(item: pytest.Item) -> bool:
     settings = settings_of(item.config)
     if settings.disable or not isinstance(item, pytest.Function) or OWN in item.stash:
         return False
-    if settings.verify:
+    if settings.verify or settings.verify_rules:
         return True
     return is_asked(item) or ("torch" in sys.modules and (settings.reports or settings.compare is not None))
 
@@ -100,6 +101,7 @@ def begin(item: pytest.Item) -> Capture:
             verified=settings.verify,
             tolerance=marked.tolerance,
             asker="marked test" if marked.pass_ else "test",
+            following=following(settings),
         )
     except PassError as error:
         if marked.pass_:
@@ -109,6 +111,15 @@ def begin(item: pytest.Item) -> Capture:
     item.stash[_BEGAN] = True
     item.config.stash[_RUNNING] = item
     return capture
+
+
+def following(settings: Settings) -> Following | None:
+    """Return who keeps the ledgers of one capture; ``None`` where no option asks for them."""
+    if not settings.follows:
+        return None
+    from ..capture.followed import Following
+
+    return Following(checks=settings.verify_rules)
 
 
 def running(item: pytest.Item) -> Capture | None:
@@ -147,11 +158,14 @@ def hand_on(item: pytest.Item) -> None:
 
 
 def attach(item: pytest.Item, graphs: Iterable[CapturedGraph]) -> None:
-    """Put graphs on the report that pytest will make of a test: numbers and outcomes, pictures apart."""
+    """Put graphs on the report that pytest will make of a test: numbers and outcomes; what is long apart."""
     from ..record.counts import counts_of
     from ..record.record import PROPERTY
 
     data = [graph.to_dict() for graph in graphs]
+    ledgers = [graph.pop("applications", None) for graph in data]
+    if any(ledger is not None for ledger in ledgers):
+        item.stash[_LEDGERS] = json.dumps(ledgers, sort_keys=True)
     for name, count in counts_of(data).items():
         item.user_properties.append((f"{PROPERTY}_{name}", count))
     item.user_properties.append((PROPERTY, json.dumps(data, sort_keys=True)))
@@ -161,12 +175,13 @@ def attach(item: pytest.Item, graphs: Iterable[CapturedGraph]) -> None:
 
 
 def illustrate(item: pytest.Item, report: pytest.TestReport) -> None:
-    """Hand pictures and compared lists over to a test's report; pytest-xdist takes any attribute along."""
-    if report.when == "call" and _PICTURES in item.stash:
-        from ..record.record import PICTURES
+    """Hand what is long over to a test's report; pytest-xdist takes any attribute along."""
+    for key, attribute in ((_PICTURES, "PICTURES"), (_LEDGERS, "LEDGERS")):
+        if report.when == "call" and key in item.stash:
+            from ..record import record
 
-        setattr(report, PICTURES, item.stash[_PICTURES])
-        del item.stash[_PICTURES]
+            setattr(report, getattr(record, attribute), item.stash[key])
+            del item.stash[key]
     if COMPARED in item.stash:
         from ..record.record import EXPECTED
 

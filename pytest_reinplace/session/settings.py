@@ -21,6 +21,8 @@ class Settings(NamedTuple):
     backend: str | None = None
     device: str | None = None
     verify: bool = False
+    verify_rules: bool = False
+    ledger: bool = False
     compare: Path | None = None
     fail_on: tuple[Limit, ...] = ()
     measure: bool = False
@@ -65,8 +67,14 @@ class Settings(NamedTuple):
     @property
     def collects(self) -> bool:
         """Whether something is made of all tests together once they have run."""
-        checks = self.verify or self.measures or self.compare is not None
+        checks = self.verify or self.verify_rules or self.measures or self.compare is not None
         return self.reports or checks or self.rewrites
+
+    @property
+    def follows(self) -> bool:
+        """Whether it is recorded what each pass and each rule does."""
+        is_limited = self.compare is not None and any(limit.needs_ledger for limit in self.fail_on)
+        return self.verify_rules or self.ledger or is_limited
 
     @property
     def pictured(self) -> bool:

@@ -9,7 +9,18 @@ from typing import Any
 from pytest_reinplace.command.main import main
 from pytest_reinplace.record.stored import Stored, parse
 
-__all__ = ["clone", "graph", "in_place", "main", "report", "stored", "test", "write"]
+__all__ = [
+    "application",
+    "clone",
+    "followed",
+    "graph",
+    "in_place",
+    "main",
+    "report",
+    "stored",
+    "test",
+    "write",
+]
 
 
 def clone(nbytes: int = 32, **changes: Any) -> dict[str, Any]:
@@ -81,3 +92,28 @@ def write(path: Path, tests: dict[str, Any], **changes: Any) -> str:
     """Write a report; returns the path as an argument."""
     path.write_text(json.dumps(report(tests=tests, **changes)))
     return str(path)
+
+
+def application(rule: str = "fuse_mine", **changes: Any) -> dict[str, Any]:
+    return {
+        "number": 0,
+        "graph": "[fw 0/0]",
+        "stage": "post_grad",
+        "pass": "pass_pattern_1",
+        "rule": rule,
+        "node": "cat",
+        "source": "m.py:3",
+        "nodes": -1,
+        "copies_added": [],
+        "copies_removed": [],
+        "copy_bytes": 0,
+        "seconds": 0.001,
+        "finding": None,
+        **changes,
+    }
+
+
+def followed(*applications: dict[str, Any]) -> dict[str, Any]:
+    """Return a test whose one graph has these applications."""
+    one = graph(clone(), applications=list(applications), unfollowed="")
+    return {"outcome": "passed", "graphs": [one]}

@@ -39,6 +39,7 @@ def copied(graph):
     new.meta.update(result.meta)
     output.args = ((new,),)
 """
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 ON_213 = torch.__version__.startswith("2.13.")
 
 
@@ -134,3 +135,27 @@ def test_wrong_usage_exits_with_two(
 ) -> None:
     assert blame(f"{programs}:clean", *arguments) == 2
     assert message in capsys.readouterr().err
+
+
+def test_graphs_that_launch_triton_kernels_are_checked(
+    programs: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("triton")
+    with Path(f"{programs}.py").open("a") as file:
+        file.write(f"""
+import triton, triton.language as tl
+
+@triton.jit
+def double_(x_ptr, n, BLOCK: tl.constexpr):
+    inside = tl.arange(0, BLOCK) < n
+    tl.store(x_ptr + tl.arange(0, BLOCK), tl.load(x_ptr + tl.arange(0, BLOCK), mask=inside) * 2, mask=inside)
+
+def launching(x):
+    x = x.to({DEVICE!r}) + 0
+    double_[(1,)](x, 10, BLOCK=16)
+    return torch.cat(torch.split(x, [2, 3], 1), 1)
+""")
+    blame(f"{programs}:launching", "--pass", "post_grad", "-v")
+    out = capsys.readouterr().out
+    assert "decompose_triton_kernel_wrapper_functional" in out or "post_grad_custom_post_pass" in out
+    assert "not checked" not in out

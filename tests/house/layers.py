@@ -9,7 +9,7 @@ from typing import NamedTuple
 # Rooms of passes/, the lowest first. An entry is a package or one module; the longest that fits decides.
 # A face (``__init__``) stands where its entry does, and a package's face without one above its modules.
 PASSES = (
-    *("errors", "_torch", "reason", "hint_form", "report", "required"),
+    *("errors", "_torch", "reason", "hint_form", "applied", "report", "required"),
     "memory",
     "ops",
     "graph",

@@ -48,6 +48,8 @@ VALUES: dict[str, tuple[str, str, object, str]] = {
     "report": ("1", "report", True, "expected one of 1, true, yes, on, 0, false, no, off, got"),
     "disable": ("on", "disable", True, "expected one of 1, true, yes, on, 0, false, no, off, got"),
     "verify": ("yes", "verify", True, "expected one of 1, true, yes, on, 0, false, no, off, got"),
+    "verify-rules": ("1", "verify_rules", True, "expected one of 1, true, yes, on, 0, false, no, off, got"),
+    "ledger": ("1", "ledger", True, "expected one of 1, true, yes, on, 0, false, no, off, got"),
     "json": ("/x.json", "json", Path("/x.json"), ""),
     "markdown": ("/x.md", "markdown", Path("/x.md"), ""),
     "html": ("/x.html", "html", Path("/x.html"), ""),

@@ -9,9 +9,11 @@ from typing import Any
 from ...base.visible import brief, visible
 from ...base.wording import bytes_of, plural
 from ...picture.listing import Line, abridged
+from ...record import ledgers, plain
 from ...record.counts import counts_of
 from ..clone import Clone
 from ..finding import Finding
+from ..pass_by_pass import milliseconds
 from .chart import chart
 from .diff import Row, compared, folded, places
 from .highlight import highlighted
@@ -20,6 +22,7 @@ from .source_link import SourceLinks
 _MOST_BLOCKERS = 6
 _MOST_LOOSE = 20
 _MOST_TEXT = 3000
+_APPLICATIONS, _FEW_APPLICATIONS = 100, 10
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -79,6 +82,7 @@ class GraphSection:
             "after": self._after(picture, most) if picture and most else [],
             "whole": bool(picture and most) and self._is_whole(picture, most),
             "loose": loose[:_MOST_LOOSE],
+            "passes": self._passes(_APPLICATIONS if most else _FEW_APPLICATIONS),
         }
 
     def lines(self, most: int) -> dict[str, str]:
@@ -112,6 +116,34 @@ class GraphSection:
                     "are shown."
                 )
         return found
+
+    def _passes(self, most: int) -> dict[str, Any] | None:
+        """Return what passes and rules did to it, what is wrong first; ``None`` where that is not known."""
+        found = self.data.get("applications")
+        if found is None:
+            return None
+        applied = plain.applied()
+        rows = sorted(found, key=lambda one: not applied.is_wrong(one))[:most]
+        return {
+            "title": "passes that changed it: " + plural(len(found), "application"),
+            "rows": [self._application(one) for one in rows],
+            "more": len(found) - len(rows),
+            "note": brief(ledgers.unchecked_in(self.data)),
+        }
+
+    def _application(self, one: Mapping[str, Any]) -> dict[str, Any]:
+        applied, source = plain.applied(), one["source"] or ""
+        return {
+            "number": one["number"],
+            "graph": brief(one["graph"]),
+            "name": brief(f"{one['stage'] or 'pipeline'} / {applied.name_of(one)}"),
+            "node": brief(one["node"]),
+            "source": brief(source),
+            "href": self.links.href(source) if source else None,
+            "change": brief(applied.change_of(one)),
+            "ms": milliseconds(one["seconds"]),
+            "is_wrong": applied.is_wrong(one),
+        }
 
     def _telling(self) -> set[str]:
         mine = [clone.data for clone in self.clones if not clone.data["graph"]]

@@ -10,7 +10,16 @@ import torch
 from torch.fx import Graph, GraphModule
 
 from pytest_reinplace.passes import ReinplaceError
-from pytest_reinplace.passes.ledger import Ledger, blamed, record, recorded
+from pytest_reinplace.passes.ledger import (
+    Ledger,
+    blamed,
+    checked,
+    checking,
+    joint_inputs,
+    record,
+    recorded,
+    watching,
+)
 from pytest_reinplace.passes.strategies import random_graph
 from pytest_reinplace.passes.verify import copied
 
@@ -267,3 +276,127 @@ def test_it_is_plain_data_for_json(graph: tuple[GraphModule, list[Any]]) -> None
     assert plain["copies_added"] == ("aten::clone.self",)
     assert plain["finding"]["status"] == "same"
     assert plain["pass"].endswith(":copy_results")
+
+
+# -- checking what is large, and what nobody calls -----------------------------------------------------------
+
+
+def stretch(count: int, wrong: int) -> tuple[Ledger, list[torch.Tensor]]:
+    """Return the ledger of so many passes, of which one is wrong and the others change nothing."""
+    gm, inputs = functional(lambda x: (x.sin() * 2, x.to(torch.int64) + 1), torch.rand(4))
+
+    def right(graph: Graph) -> None:
+        (node,) = graph.find_nodes(op="call_function", target=aten.mul.Tensor)
+        with graph.inserting_before(node):
+            new = graph.call_function(aten.mul.Tensor, node.args)
+        new.meta.update(node.meta)
+        node.replace_all_uses_with(new)
+        graph.erase_node(node)
+
+    def adds(graph: Graph) -> None:
+        (node,) = graph.find_nodes(op="call_function", target=aten.add.Tensor)
+        node.args = (node.args[0], 2)
+
+    return record(gm, [adds if i == wrong else right for i in range(count)]), inputs
+
+
+def test_a_large_ledger_is_halved_and_the_wrong_application_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger, inputs = stretch(count=200, wrong=137)
+    compared = []
+    original = checking.check
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        compared.append(args)
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(checking, "check", counted)
+    found = checked(ledger, inputs, each=True, most=1)
+    assert [a.number for a in found.applications if a.is_wrong] == [137]
+    assert {a.finding.status for a in found.applications if a.finding and not a.is_wrong} == {"same"}
+    assert len(compared) < 20
+    compared.clear()
+    each = checked(ledger, inputs, each=True)
+    assert [a.finding for a in each.applications] == [a.finding for a in found.applications]
+    assert len(compared) == 200
+
+
+def test_what_is_compared_only_together_with_others_is_not_checked() -> None:
+    """Each application rounds: there is no stretch whose ends do the same bit by bit."""
+    gm, inputs = functional(lambda x: x.sin() * 2, torch.rand(4) + 1)
+
+    def rounds(graph: Graph) -> None:
+        output = graph.output_node()
+        ((result,),) = output.args
+        with graph.inserting_before(output):
+            new = graph.call_function(aten.mul.Tensor, (result, 1 + 2**-23))
+        new.meta.update(result.meta)
+        output.args = ((new,),)
+
+    ledger = checked(record(gm, [rounds] * 100), inputs, each=True, most=1)
+    found = [a.finding for a in ledger.applications if a.finding]
+    unchecked = [finding for finding in found if finding.status == "not-checked"]
+    assert len(found) == 100 and {finding.status for finding in found} == {"same", "not-checked"}
+    assert "it was compared only together with 2 others, which round in another way" in unchecked[0].text
+
+
+def test_a_fault_is_told_although_no_comparison_is_left_to_find_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger, inputs = stretch(count=8, wrong=5)
+    monkeypatch.setattr(checking, "_FEWEST", 2)
+    found = checked(ledger, inputs, each=True, most=1)
+    assert [a.number for a in found.applications if a.is_wrong] == [0]
+    wrong = found.applications[0].finding
+    assert wrong is not None and wrong.text.endswith(" (one of the applications 0 to 7)")
+    others = {a.finding.status for a in found.applications[1:] if a.finding}
+    assert others == {"not-checked"}
+
+
+def test_stages_before_one_are_taken_alone() -> None:
+    gm, inputs = functional(cat_of_split, arange(2, 5))
+    ledger = record(gm, STAGES)
+    joint = ledger.before("post_grad")
+    assert len(joint.applications) < len(ledger.applications)
+    assert {a.stage for a in joint.applications} <= {"joint"}
+    assert lines(joint.graph_before(0)) == lines(ledger.graph_before(0))
+    assert checked(joint, inputs, each=True).crash is None
+
+
+def test_gradients_are_drawn_once_and_for_all() -> None:
+    graph = Graph()
+    first, other = graph.placeholder("primals_1"), graph.placeholder("tangents_1")
+    graph.output((first, other))
+    mode = torch._subclasses.FakeTensorMode()
+    first.meta["val"], other.meta["val"] = (
+        mode.from_tensor(torch.ones(3)),
+        mode.from_tensor(torch.ones(2, 4, dtype=torch.bfloat16).t()),
+    )
+    gm, given = GraphModule(torch.nn.Module(), graph), {"primals_1": torch.zeros(3)}
+    one, two = joint_inputs(gm, given), joint_inputs(gm, given)
+    assert one[0] is given["primals_1"]
+    assert (one[1].shape, one[1].stride(), one[1].dtype) == ((4, 2), (1, 4), torch.bfloat16)
+    assert torch.equal(one[1], two[1]) and one[1].unique().numel() > 4
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("primals_1", torch.ones(3), "input primals_1 of the joint graph is none of the forward graph"),
+        ("tangents_1", torch.ones(3, dtype=torch.int64), "the gradient tangents_1 is of layout"),
+        ("tangents_1", None, "the gradient tangents_1 is no plain tensor"),
+    ],
+)
+def test_a_gradient_that_cannot_be_drawn_is_refused(name: str, value: Any, message: str) -> None:
+    graph = Graph()
+    node = graph.placeholder(name)
+    graph.output((node,))
+    mode = torch._subclasses.FakeTensorMode()
+    node.meta["val"] = value if value is None else mode.from_tensor(value)
+    with pytest.raises(ReinplaceError, match=message):
+        joint_inputs(GraphModule(torch.nn.Module(), graph), {})
+
+
+def test_nothing_is_followed_while_a_watch_pauses() -> None:
+    gm, _ = functional(cat_of_split, arange(2, 5))
+    with watching() as watch:
+        with watch.pausing():
+            record(copied(gm), "post_grad")
+        assert watch.ledgers == ()
