@@ -6,16 +6,21 @@ import dataclasses
 import importlib
 import importlib.util
 import inspect
+from collections import Counter
 from pathlib import Path
 
 import pytest
 import torch
+from torch.fx import GraphModule
 
 import pytest_reinplace.corpus
 from pytest_reinplace import Program
+from pytest_reinplace.capture.followed import Followed, Following
 from pytest_reinplace.entry.entry import SUFFIX, Entry, load
 from pytest_reinplace.entry.run import built, run
 from pytest_reinplace.measure import baseline
+from pytest_reinplace.passes.ledger import Ledger
+from pytest_reinplace.passes.ledger.copies import copies_of
 
 # Other graphs on other torches: on 2.15 masked values are no index_put, on 2.11 the forward hands its zeros
 # to the backward, which makes them itself later.
@@ -121,13 +126,48 @@ def test_an_entry_leaves_the_process_group_that_it_made(name: str) -> None:
     assert not torch.distributed.is_initialized()
 
 
+@pytest.fixture
+def ledgers(monkeypatch: pytest.MonkeyPatch) -> list[Ledger]:
+    """Return the ledgers that are checked in a test, as they come."""
+    found, checked = list[Ledger](), Followed.checked
+
+    def kept(self: Followed) -> Ledger:
+        found.append(checked(self))
+        return found[-1]
+
+    monkeypatch.setattr(Followed, "checked", kept)
+    return found
+
+
+def copies(gm: GraphModule) -> Counter[tuple[str, int]]:
+    return Counter(copy for node in gm.graph.nodes for copy in copies_of(node))
+
+
+def check_copies(ledger: Ledger) -> None:
+    """Each copy that is left was in the program, or an application brought it; and so do bytes add up."""
+    start, end = copies(ledger.graph_before(0)), copies(ledger.graph_after(len(ledger.applications) - 1))
+    labels = Counter(label for label, _ in start.elements())
+    labels.update(label for a in ledger.applications for label in a.copies_added)
+    labels.subtract(label for a in ledger.applications for label in a.copies_removed)
+    assert +labels == Counter(label for label, _ in end.elements()) and not -labels
+    nbytes = [sum(size for _, size in some.elements()) for some in (start, end)]
+    assert nbytes[1] - nbytes[0] == sum(a.copy_bytes for a in ledger.applications)
+
+
 @pytest.mark.parametrize("pass_name", ["exact", "inductor"])
-def test_an_entry_is_as_expected_on_the_cpu(entry: Entry, pass_name: str) -> None:
+def test_an_entry_is_as_expected_on_the_cpu(entry: Entry, pass_name: str, ledgers: list[Ledger]) -> None:
     preset = entry.presets["cpu"]
     is_listed = pass_name == "exact" and entry.name not in _TRACED_OTHERWISE
     if not (is_listed or torch.__version__.startswith(_LISTED_ON)):
         preset = dataclasses.replace(preset, clones={})
-    verdict = run(entry, preset, pass_name, "graph", FOLDER)
+    following = Following(checks=True)
+    verdict = run(entry, preset, pass_name, "graph", FOLDER, following=following)
+    assert ledgers
+    for ledger in ledgers:
+        if ledger.applications:
+            check_copies(ledger)
+    wrong = [str(a) for ledger in ledgers for a in ledger.applications if a.is_wrong]
+    assert not wrong or (pass_name == "inductor" and entry.name in _WRONG_WITH_STOCK)
     if pass_name == "inductor" and entry.name in _WRONG_WITH_STOCK:
         assert verdict.differences or not preset.clones, (
             "right with Inductor's own pass: take it off the list"
