@@ -6,8 +6,9 @@ write_(x, y)`` once somebody has dropped the copy, and there the call must not.
 
 *Real views.* ``write_(c.real)`` becomes a wrapper with the strides of real numbers, of a complex base.
 
-*Places.* A wrapper names a part of an input by an offset into a storage. Of an input that begins inside its
-storage that is this storage where the part was taken before a store into it, and may be another one after.
+*Places.* A wrapper names a part of an input by strides and an offset into a storage. Of an input that begins
+inside its storage, or has gaps, that is this storage where the part was taken before a store into it, and may
+be another one after.
 
 In the graph that Dynamo traced fake tensors share memory as the program's do. So it is noted there, and the
 notes travel with the nodes through AOTAutograd. Fake tensors are looked at when all is traced: where a
@@ -27,18 +28,19 @@ from .. import _torch
 from ..memory.region import Size, as_size
 from ..ops.nested import LISTS
 from ..ops.schema import is_operator, schema_of, target_name
+from ..ops.true_strides import has_usual_strides
 from ..ops.wrapper import called
 from ..ops.wrapper_names import NAMES
 
 _TRAVELS = "custom"  # the entry of ``Node.meta`` that everybody hands on
 _KEY = "pytest_reinplace"
 _MARK = "as_noted"
-_Place = tuple[Size, tuple[Size, ...]]  # how many elements of an input lie before, and the sizes of that
+_Layout = tuple[tuple[Size, ...], tuple[Size, ...]]  # sizes and strides
+_Place = tuple[Size, _Layout, _Layout]  # how many elements of an input lie before a part, the part, the input
 
 
 def note(graph: Graph) -> None:
     """Note, in a graph as Dynamo traced it, what each call is given."""
-    inputs = _inputs_inside(graph)
     for node in () if any(map(_gives_memory, graph.nodes)) else graph.nodes:
         op, named = _arguments(node) if node.op == "call_function" else ("", {})
         of_storage: dict[int, list[str]] = {}
@@ -50,7 +52,7 @@ def note(graph: Graph) -> None:
                 of_storage.setdefault(key, []).append(name)
                 real += [name] if _torch.is_real_view(tensor) else []
         shared = [names for names in of_storage.values() if len(names) > 1]
-        places = dict(_places(named, inputs)) if inputs else {}
+        places = dict(_places(named))
         if shared or real or places:
             noted = {"call": op, "shared": shared, "real": real, "places": places}
             node.meta[_TRAVELS] = {**node.meta.get(_TRAVELS, {}), _KEY: noted}
@@ -78,35 +80,75 @@ def real_views(node: Node) -> frozenset[str]:
     return frozenset(_noted(node).get("real", ()))
 
 
-def place(node: Node, label: str, base: torch.Tensor) -> Size | None:
-    """Return how many elements of its base lie before an argument; ``None`` where that was not noted."""
-    before, sizes = _noted(node).get("places", {}).get(label, (None, ()))
-    return before if sizes == tuple(map(as_size, base.shape)) else None
+def place(node: Node, label: str, base: torch.Tensor) -> tuple[Size, tuple[Size, ...]] | None:
+    """Return how many elements of its base lie before an argument, and its strides; ``None`` if not noted.
+
+    A value that was stored over an input with gaps has none: what was noted is counted anew.
+    """
+    found: _Place | None = _noted(node).get("places", {}).get(label)
+    if found is None:
+        return None
+    before, part, layout = found
+    now = _layout(base)
+    return (before, part[1]) if layout == now else _counted_anew(before, part, layout, now)
 
 
-def _inputs_inside(graph: Graph) -> dict[int, torch.Tensor]:
-    """Return the inputs that begin inside their storages, which they have for themselves, by those."""
-    found: dict[int, list[torch.Tensor]] = {}
-    for node in graph.find_nodes(op="placeholder"):
-        tensor: Any = node.meta.get("example_value")
-        key = _torch.storage_key(tensor) if isinstance(tensor, torch.Tensor) else None
-        if key is not None:
-            found.setdefault(key, []).append(tensor)
-    alone = {key: tensors[0] for key, tensors in found.items() if len(tensors) == 1}
-    return {key: tensor for key, tensor in alone.items() if as_size(tensor.storage_offset()) != 0}
+def _counted_anew(before: Any, part: Any, layout: Any, now: Any) -> tuple[Size, tuple[Size, ...]] | None:
+    """Return where a part lies in a tensor that has other strides by now, where all is known."""
+    (sizes, strides), numbers = layout, [before, *part[0], *part[1], *layout[0], *layout[1], *now[1]]
+    if sizes != now[0] or not all(isinstance(n, int) and n >= 0 for n in numbers):
+        return None
+    steps = [_steps(n, strides) for n in (before, *part[1])]
+    if any(found is None for found in steps):
+        return None
+    first, *each = [list(map(int, found or ())) for found in steps]
+    last = list(first)
+    for n, of_dim in zip(part[0], each, strict=True):
+        last = [place + (n - 1) * k for place, k in zip(last, of_dim, strict=True)]
+    if any(place >= size for place, size in zip(last, sizes, strict=True)):
+        return None  # it goes beyond the end of a row
+    new = [sum(k * stride for k, stride in zip(s, now[1], strict=True)) for s in (first, *each)]
+    return new[0], tuple(new[1:])
 
 
-def _places(named: Mapping[str, Any], inputs: dict[int, torch.Tensor]) -> Iterator[tuple[str, _Place]]:
-    """Yield where the arguments of a call lie in inputs."""
+def _steps(count: int, strides: tuple[int, ...]) -> list[int] | None:
+    """Return how often each stride is in a number of elements, the largest first; ``None`` with a rest."""
+    found = [0] * len(strides)
+    for dim in sorted(range(len(strides)), key=lambda d: -strides[d]):
+        if strides[dim] > 0:
+            found[dim], count = divmod(count, strides[dim])
+    return None if count else found
+
+
+def _layout(tensor: torch.Tensor) -> _Layout:
+    return tuple(map(as_size, tensor.shape)), tuple(map(as_size, tensor.stride()))
+
+
+def _places(named: Mapping[str, Any]) -> Iterator[tuple[str, _Place]]:
+    """Yield where the arguments of a call lie in inputs that begin inside their storage, or have gaps."""
     for name, value in named.items():
         is_list = isinstance(value, LISTS)
         items = [(f"{name}[{i}]", v) for i, v in enumerate(value)] if is_list else [(name, value)]
         for label, item in items:
             part: Any = item.meta.get("example_value") if isinstance(item, Node) else None
-            base = inputs.get(_torch.storage_key(part) or 0) if isinstance(part, torch.Tensor) else None
-            if base is not None and base.dtype == part.dtype:
-                before = as_size(part.storage_offset()) - as_size(base.storage_offset())
-                yield label, (before, tuple(map(as_size, base.shape)))
+            base = _input_of(item) if isinstance(part, torch.Tensor) else None
+            begin = 0 if base is None else as_size(base.storage_offset())
+            is_row_by_row = base is None or (begin == 0 and has_usual_strides(base))
+            if base is not None and not is_row_by_row and base.dtype == part.dtype:
+                yield label, (as_size(part.storage_offset()) - begin, _layout(part), _layout(base))
+
+
+def _input_of(node: Node) -> torch.Tensor | None:
+    """Return the input that a tensor is a view of, in Dynamo's graph; ``None`` where it is computed."""
+    key = _torch.storage_key(node.meta["example_value"])
+    while node.op != "placeholder":
+        source = node.args[0] if node.args else None
+        if not isinstance(source, Node):
+            return None
+        node = source
+    found = node.meta.get("example_value")
+    is_view = isinstance(found, torch.Tensor) and key is not None and _torch.storage_key(found) == key
+    return found if is_view else None
 
 
 def _changes_meaning(node: Node) -> bool:

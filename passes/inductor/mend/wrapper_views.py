@@ -92,16 +92,24 @@ def _write_out(node: Node, named: Named) -> bool:
 
 def _count(node: Node, view: BaseView, base: Node, named: Named) -> bool:
     """Let a view count from where its base begins; returns whether it did not before."""
-    before = place(node, view.label, base.meta["val"]) if defended("offset-before-a-store") else None
+    found = place(node, view.label, base.meta["val"]) if defended("offset-before-a-store") else None
+    before, strides = found or (None, ())
     if view.form == "slice":
         return defended("slices-from-storage") and _count_slice(node, view, base, named, before)
-    meant = None if before is None else sympy.expand(begin_of(base) + before)
-    if meant is None or meant == number(view.data[-1]):
+    if before is None:
         return False
-    value = written_out(node, meant, named)
-    if value is not None:
-        node.kwargs = {**node.kwargs, f"_{view.key}_storage_offset": value}
-    return value is not None
+    meant = [*strides, sympy.expand(begin_of(base) + before)]
+    if meant == [*map(number, view.data[1]), number(view.data[-1])]:
+        return False
+    *steps, offset = [written_out(node, size, named) for size in meant]
+    if offset is None or None in steps:
+        return False
+    node.kwargs = {
+        **node.kwargs,
+        f"_{view.key}_stride": tuple(steps),
+        f"_{view.key}_storage_offset": offset,
+    }
+    return True
 
 
 def _count_slice(node: Node, view: BaseView, base: Node, named: Named, before: Size | None) -> bool:

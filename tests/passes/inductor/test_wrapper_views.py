@@ -191,6 +191,9 @@ def test_views_made_before_a_store_are_written_elsewhere_without_it() -> None:
         assert wrong([row_before_all], begin=0) == []
 
 
+ROWS = (6, 4), (4, 1)  # the layout of a part
+
+
 def places(program: Callable[..., None], *args: Tensor) -> list[Any]:
     """Return where the calls of a program find what they write."""
     found: list[Any] = []
@@ -210,23 +213,47 @@ def test_places_in_inputs_are_noted() -> None:
     def program(x: Tensor) -> None:
         ops.some([x[1:2, :1], (x + 1)[3:]], x[1:2, 2:])
 
-    assert places(program, part(9)) == [{"xs[0]": (4, (6, 4)), "extra": (6, (6, 4))}]
+    assert places(program, part(9)) == [
+        {"xs[0]": (4, ((1, 1), (4, 1)), ROWS), "extra": (6, ((1, 2), (4, 1)), ROWS)}
+    ]
     assert places(program, part(0)) == []
 
 
-def test_nothing_is_noted_where_a_program_gives_other_memory_or_inputs_share_theirs() -> None:
+def test_inputs_may_share_a_storage() -> None:
+    def program(x: Tensor, y: Tensor) -> None:
+        ops.both(x[1:].split(2)[1], y.t()[0])
+
+    storage = torch.arange(60.0)
+    given = storage[9:33].view(6, 4), storage[36:60].view(6, 4)
+    assert places(program, *given) == [{"x": (12, ((2, 4), (4, 1)), ROWS), "y": (0, ((6,), (4,)), ROWS)}]
+
+
+def with_gaps(x: Tensor) -> Tensor:
+    rows, ends = x[3:], x[1:2, :2]
+    x[:, 3] = x[:, 0] * 2
+    x.mul_(3)
+    ops.both(rows, ends)
+    return x + 1
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("begin", [0, 1])
+def test_a_value_over_an_input_with_gaps_has_none(begin: int) -> None:
+    """The twin of what is counted by the input: here it is laid out otherwise."""
+    expected, given = (torch.arange(60.0).view(6, 10)[:, begin : begin + 8] for _ in range(2))
+    torch.compiler.reset()
+    compiled = torch.compile(with_gaps, fullgraph=True, options=inductor_options())
+    assert torch.equal(compiled(given), with_gaps(expected))
+    assert torch.equal(given, expected)
+
+
+def test_nothing_is_noted_where_a_program_gives_other_memory() -> None:
     def moved(x: Tensor) -> None:
         row = x[1]
         ops.scale(row, ONE)
         row.as_strided_((4,), (1,), 20)
 
-    def of_two(x: Tensor, y: Tensor) -> None:
-        ops.scale(x[1], ONE)
-        y.add_(1)
-
-    storage = torch.arange(60.0)
     assert places(moved, part(9)) == []
-    assert places(of_two, storage[9:33].view(6, 4), storage[12:36].view(6, 4)) == []
 
 
 def wrapper_of(gm: Any) -> Any:
