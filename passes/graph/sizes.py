@@ -78,7 +78,7 @@ def note(named: Named, node: Node) -> None:
 
 
 def written_out(before: Node, size: Size, named: Named) -> Any:
-    """Return an int or a node for a sum of products of sizes that nodes give.
+    """Return an int or a node for sums, products and whole quotients of sizes that nodes give.
 
     Args:
         before: what uses it: what has to be computed stands before that.
@@ -91,9 +91,11 @@ def written_out(before: Node, size: Size, named: Named) -> Any:
     size = as_size(size)
     if isinstance(size, int) or size in named:
         return size if isinstance(size, int) else named[size]
-    if not (size.is_Add or size.is_Mul or (size.is_Pow and size.exp.is_Integer and size.exp > 0)):
-        return None
     target = operator.add if size.is_Add else operator.mul
+    if isinstance(size, _torch.floor_division()):
+        target = operator.floordiv
+    elif not (size.is_Add or size.is_Mul or (size.is_Pow and size.exp.is_Integer and size.exp > 0)):
+        return None
     parts = [size.base] * int(size.exp) if size.is_Pow else list(size.args)
     total = written_out(before, parts[0], named)
     for part in parts[1:]:

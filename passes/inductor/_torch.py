@@ -170,13 +170,6 @@ def told_of_begins() -> tuple[tuple[int, str], ...]:
     return () if context is None else _begins.get(context, ())
 
 
-def trace_without_cache() -> None:
-    """Have every fake result computed while the graph is traced, and none taken from torch's cache."""
-    mode: Any = getattr(_tracing_context(), "fake_mode", None)
-    if hasattr(mode, "cache_enabled"):
-        mode.cache_enabled = False
-
-
 _begins: weakref.WeakKeyDictionary[Any, tuple[tuple[int, str], ...]] = weakref.WeakKeyDictionary()
 
 

@@ -47,6 +47,12 @@ _ROWS = (
         seen=_ALL,
     ),
     Defect(
+        "offset-before-a-store",
+        "A view of an input that begins inside its storage, made before a store, is written elsewhere.",
+        "mend.wrapper_views.count_from_bases",
+        seen=_ALL,
+    ),
+    Defect(
         "real-view-of-complex",
         "What a v2 wrapper writes of a complex base through a view of real numbers is counted in those.",
         "mend.real_views.count_in_reals",
@@ -62,7 +68,8 @@ _ROWS = (
         "offset-after-a-store",
         "What a v2 wrapper writes of an input that was stored into is counted from where the input begins.",
         "mend.wrapper_views.move_with_bases",
-        seen=_ALL,
+        seen=("2.11", "2.13"),
+        right=("2.15",),
     ),
     # -- the joint graph -----------------------------------------------------------------------------
     Defect(

@@ -5,17 +5,15 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch.fx import Graph
 
 from ..graph import program_notes
 from ..graph.alias import begin_of
 from ..graph.copy import all_graphs
 from ..graph.journal import Journal
-from ..memory.region import as_size
 from ..post_grad import POST_GRAD, find, neutral, no_ops
 from ..reinplacing.facts.options import Stage, check_choice
-from ._torch import custom_graph_pass, tell_begins, trace_without_cache
+from ._torch import custom_graph_pass, tell_begins
 from .defects import defended
 from .identity import state
 from .mend import epilogues
@@ -40,12 +38,8 @@ class NotePass(CustomGraphPass):
         """Note it in a graph and in those that it calls, as Inductor calls it."""
         journal = Journal(graph)
         try:
-            graphs = _with_called(graph)
-            for one in graphs:
+            for one in _with_called(graph):
                 program_notes.note(one)
-            is_strided = any("as_strided" in str(node.target) for one in graphs for node in one.nodes)
-            if is_strided and defended("offset-after-a-store"):
-                _keep_begins(graph)
         except Exception as error:  # noqa: BLE001  (a compile never fails because of us)
             skip(journal, "what calls are given is not noted", error)
 
@@ -125,17 +119,6 @@ class RulesPass(CustomGraphPass):
 def drops_no_ops() -> bool:
     """Return whether no-ops are dropped here, and not by Inductor."""
     return defended("late-epilogue") and defended("merged-outputs")
-
-
-def _keep_begins(graph: Graph) -> None:
-    """Have it kept where values begin while a graph is traced, if inputs begin inside their storage.
-
-    Offsets are named in numbers of the storage, which torch's cache of fake results forgets.
-    """
-    values = [node.meta.get("example_value") for node in graph.find_nodes(op="placeholder")]
-    tensors = [value for value in values if isinstance(value, torch.Tensor)]
-    if any(as_size(value.storage_offset()) != 0 for value in tensors):
-        trace_without_cache()
 
 
 def _tell_begins(graph: Graph) -> None:

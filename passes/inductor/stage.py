@@ -25,6 +25,7 @@ from ..ops.computed import is_factory
 from ..ops.schema import is_operator, schema_of, tensors
 from ..reinplacing.facts.decision import Decision
 from ..reinplacing.facts.options import Options, Ordering, Policy, Stage
+from ..reinplacing.facts.target import Target
 from ..reinplacing.layout.true_values import retell_begins
 from ..reinplacing.model.fused import differs_for_speed
 from ..reinplacing.offered import offered
@@ -57,7 +58,7 @@ from .schedule import attempts, check
 from .schedule.hook import behind, warn
 from .schedule.veto import FusionVeto, why_unwatched
 from .skip import skip
-from .target import INDUCTOR
+from .target import COPYING, INDUCTOR
 
 _LEFT = "Inductor's own pass decides"
 _SKIPPED = "reinplacing skipped, every wrapper clones"
@@ -135,7 +136,8 @@ class ReinplacePass(CustomGraphPass):
         try:
             try:
                 if not _mutates_in_regions(graph):
-                    return self._rewritten(graph, in_place=not why), why
+                    report = self._rewritten(graph, COPYING if why else INDUCTOR)
+                    return Report() if why else report, why
                 theirs = f"{_LEFT}: a nested region writes its operands"
             except OutsideTensorError as error:  # what the program does only its memory says
                 theirs = skip(journal, _LEFT, error)
@@ -145,17 +147,17 @@ class ReinplacePass(CustomGraphPass):
         except Exception as error:  # noqa: BLE001  (a compile never fails because of us)
             why = skip(journal, _SKIPPED, error)
             with contextlib.suppress(Exception):  # what Inductor makes of wrappers is mended all the same
-                return self._rewritten(graph, in_place=False), why
+                return self._rewritten(graph, None), why
             journal.restore()
         clone_all(graph)
         return Report(), why  # nothing is written in place, and the graph may be none
 
-    def _rewritten(self, graph: Graph, *, in_place: bool) -> Report:
-        """Rewrite a graph, and mend what Inductor would make of it."""
+    def _rewritten(self, graph: Graph, target: Target | None) -> Report:
+        """Rewrite a graph for a target, if for any, and mend what Inductor would make of it."""
         if defended("offset-after-a-store"):
             retell_begins(graph)
         move_with_bases(graph)
-        report = self._reinplaced(graph) if in_place else Report()
+        report = self._reinplaced(graph, target) if target else Report()
         windows.reshape(graph)
         copy_operands(graph)
         clone_all(graph)
@@ -168,11 +170,11 @@ class ReinplacePass(CustomGraphPass):
         put_into_copies(graph)
         return report
 
-    def _reinplaced(self, graph: Graph) -> Report:
+    def _reinplaced(self, graph: Graph, target: Target) -> Report:
         """Write in place what may be; where a caller makes an output anew, nothing is kept for it."""
         policy: Policy = "speed" if attempts.way() == "speed" else self.policy
         asking = return_inputs(graph, regenerated_outputs(graph))
-        options = Options(policy, self.order, INDUCTOR, caller_of(graph))
+        options = Options(policy, self.order, target, caller_of(graph))
         _settle_lists(graph, options)
         report = reinplace_graph(graph, options, _note)
         forget(graph, asking)

@@ -47,4 +47,12 @@ class InductorTarget(Target):
         return None if lost is None else Refusal(Reason.LOWERING, (lost,))
 
 
-INDUCTOR = InductorTarget()
+class CopyingTarget(InductorTarget):
+    """Inductor, where nothing is to be written in place: what wrappers write are copies."""
+
+    def refusal(self, decision: Decision, candidate: Candidate) -> Refusal | None:
+        """Return that nobody looked whether a candidate's write would be right."""
+        return Refusal(Reason.LOWERING, (candidate.operand_node,))
+
+
+INDUCTOR, COPYING = InductorTarget(), CopyingTarget()

@@ -124,8 +124,8 @@ def _inlined(graph: Graph, roots: dict[Node, Node]) -> dict[Node, set[Node]]:
     """Return what is computed in a loop that stores by an index, each with the buffers that are stored into.
 
     Of an ``index_put`` only the places are: what it puts Inductor itself puts into memory before, where it
-    is computed from the buffer; it does not know the buffer of a diagonal, and does not care where all places
-    are parts of ``randperm``, each another one: but what is put may be read at others.
+    is computed from the buffer; it does not know the buffer of a diagonal or of windows, and does not care
+    where all places are parts of ``randperm``, each another one: but what is put may be read at others.
     """
     found: dict[Node, set[Node]] = {}
     for node in graph.nodes:
@@ -147,7 +147,7 @@ def _inlined(graph: Graph, roots: dict[Node, Node]) -> dict[Node, set[Node]]:
 def _is_nameless(node: Any) -> bool:
     """Return whether Inductor writes into a view whose buffer it does not name."""
     while isinstance(node, Node) and (source := viewed(node)) is not None:
-        if node.target is aten.diagonal.default:
+        if node.target in (aten.diagonal.default, aten.unfold.default):
             return True
         node = source
     return False

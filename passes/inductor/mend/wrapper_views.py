@@ -6,9 +6,13 @@ for a base that begins inside its storage (an input that is itself a view) that 
 begins is told by its fake value, and by that alone: of one result of a store the fake values say 0 here and
 where the input begins there, as they come from a decomposition or from a cache, and Inductor makes all anew.
 
-So the numbers are looked at twice. In the joint graph they and the fake values come from one run: slices are
-counted from their base there, and where each base begins is noted. Later, offsets move along with bases whose
-fake values begin elsewhere by then.
+So the numbers are looked at twice. In the joint graph views are counted from their base, and where each base
+begins is noted. Later, offsets move along with bases whose fake values begin elsewhere by then.
+
+What the numbers of the joint graph count from they do not tell. A view that was made before a store has those
+of the input that was stored into, one made after it those of the result, of which the fake values are wrong.
+The program knows better (``graph/program_notes.py``). Where it was not noted, numbers and fake values are
+taken to come from one run.
 
 With symbolic sizes the wrapper names a view by ``sym_storage_offset`` of it, which Inductor lowers to the
 offset of the buffer and not of the view. It is written as a sum of products of sizes instead.
@@ -26,6 +30,7 @@ from torch.fx.node import map_arg
 
 from ... import _torch
 from ...graph.alias import begin_of
+from ...graph.program_notes import place
 from ...graph.sizes import Named, computed, note, written_out
 from ...memory.region import Size, as_size
 from ...ops.schema import is_operator
@@ -47,9 +52,9 @@ def count_from_bases(graph: Graph) -> int:
                 continue
         elif _is_v2(node) and _BEGINS not in node.meta:
             bases: Any = node.kwargs["_all_bases"]
-            if defended("slices-from-storage") and slices_count_from_storage():
-                for view in base_views(node):
-                    changed += view.form == "slice" and _count_slice(node, view, bases[view.base], named)
+            for view in base_views(node):
+                if view.form != "base":
+                    changed += _count(node, view, bases[view.base], named)
             node.meta[_BEGINS] = [begin_of(base) for base in bases]
         note(named, node)
     return changed
@@ -85,17 +90,46 @@ def _write_out(node: Node, named: Named) -> bool:
     return True
 
 
-def _count_slice(node: Node, view: BaseView, base: Node, named: Named) -> bool:
-    """Let the bounds of a slice count from its base."""
+def _count(node: Node, view: BaseView, base: Node, named: Named) -> bool:
+    """Let a view count from where its base begins; returns whether it did not before."""
+    found = place(node, view.label, base.meta["val"]) if defended("offset-before-a-store") else None
+    before, strides = found or (None, ())
+    if view.form == "slice":
+        return defended("slices-from-storage") and _count_slice(node, view, base, named, before)
+    if before is None:
+        return False
+    meant = [*strides, sympy.expand(begin_of(base) + before)]
+    if meant == [*map(number, view.data[1]), number(view.data[-1])]:
+        return False
+    *steps, offset = [written_out(node, size, named) for size in meant]
+    if offset is None or None in steps:
+        return False
+    node.kwargs = {
+        **node.kwargs,
+        f"_{view.key}_stride": tuple(steps),
+        f"_{view.key}_storage_offset": offset,
+    }
+    return True
+
+
+def _count_slice(node: Node, view: BaseView, base: Node, named: Named, before: Size | None) -> bool:
+    """Let the bounds of a slice count from its base, of which ``before`` elements lie before it, if known."""
     dim, start, end = view.data
     begin, stride = begin_of(base), as_size(base.meta["val"].stride(dim))
-    if begin == 0:
+    if before is not None:
+        first = sympy.cancel(before / sympy.sympify(stride)) if stride != 0 else number(start)
+        if first == number(start):
+            return False
+    elif begin == 0 or not slices_count_from_storage():
         return False
-    first = _counted(number(start), begin, stride)
+    else:
+        first = _counted(number(start), begin, stride)
     bounds = {}
     for key, bound in (("start", start), ("end", end)):
         size = sympy.expand(first + number(bound) - number(start))
         value = written_out(node, size, named)
+        if value is None and before is not None:
+            return False
         if value is None:  # as torch itself wrote it
             moved = _quotient(node, base, dim, named)
             value = computed(node, operator.sub, bound, moved)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from torch.fx import Graph, Node
 
 from ...graph.alias import bases, is_view, viewed, written
+from ...ops import lists
 from ...ops.source import where
 from . import _torch
 from .races import Races
@@ -113,8 +114,12 @@ def late_reads(graph: Graph, nodes: list[Any], races: Races) -> Iterator[LateRea
                 if write.position == position:
                     continue
                 is_late = write.position < position
-                wrong = [(r, root) for r, root in read if is_late is not lowered.is_due(r, root, write.node)]
-                if len(wrong) < len(read):  # a value that the operation computes itself is not read
+                # Who reads what it wrote itself hands it on, but for the elements of a list.
+                others = [(r, root) for r, root in read if r is not write.node or lists.is_list(r)]
+                wrong = [
+                    (r, root) for r, root in others if is_late is not lowered.is_due(r, root, write.node)
+                ]
+                if len(wrong) < len(others):  # a value that the operation computes itself is not read
                     wrong = [(r, root) for r, root in wrong if root not in origins]
                 if wrong and any(write.dep is None or races.meet(dep, write.dep) for dep in reads):
                     yield LateRead(name, wrong[0][0], write.node, is_late)

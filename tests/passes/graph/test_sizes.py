@@ -17,24 +17,24 @@ def traced() -> tuple[torch.fx.Graph, dict[str, torch.SymInt]]:
     return gm.graph, {str(v): v for v in sizes if isinstance(v, torch.SymInt)}
 
 
-def test_sums_and_products_are_written_out() -> None:
+def test_sums_products_and_quotients_are_written_out() -> None:
     graph, sizes = traced()
     a, b = list(sizes.values())[:2]
     output = next(n for n in graph.nodes if n.op == "output")
-    for value in (a * b - 3, a * a + 2 * b, -a, a):
+    for value in (a * b - 3, a * a + 2 * b, -a, a, a + (a - b) // 2):
         node = written_out(output, as_size(value), given(graph))
         assert as_size(node.meta["val"]) == as_size(value)
     assert written_out(output, 7, given(graph)) == 7
     graph.lint()
 
 
-@pytest.mark.parametrize("floored", [True, False])
-def test_other_expressions_and_unknown_symbols_are_not(floored: bool) -> None:
+@pytest.mark.parametrize("is_rest", [True, False])
+def test_other_expressions_and_unknown_symbols_are_not(is_rest: bool) -> None:
     graph, sizes = traced()
     output = next(n for n in graph.nodes if n.op == "output")
-    value = next(iter(sizes.values())) // 3 if floored else shape_env_of(graph).create_unbacked_symint()
+    value = next(iter(sizes.values())) % 3 if is_rest else shape_env_of(graph).create_unbacked_symint()
     assert written_out(output, as_size(value), given(graph)) is None
-    assert is_named(as_size(value), given(graph)) is floored
+    assert is_named(as_size(value), given(graph)) is is_rest
 
 
 def test_a_graph_of_real_tensors_has_no_symbols() -> None:

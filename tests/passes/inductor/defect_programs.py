@@ -60,6 +60,12 @@ def written_part_of_a_part(x: Tensor, by: Tensor) -> Tensor:
     return x + 1
 
 
+def viewed_then_stored(x: Tensor) -> None:
+    row = x[1]
+    x.mul_(3)
+    ops.scale(row, x[0].clone())
+
+
 def real_part(x: Tensor) -> Tensor:
     new = torch.complex(x, -x)
     ops.scale(new.real[1:3], x[:2])
@@ -219,6 +225,7 @@ _V1 = {"enable_auto_functionalized_v2": False}
 
 PROGRAMS: dict[str, Program] = {
     "slices-from-storage": Program(slices, lambda: (inside(32),)),
+    "offset-before-a-store": Program(viewed_then_stored, lambda: (inside(),)),
     "real-view-of-complex": Program(real_part, lambda: (arange(4, 4),)),
     "offset-of-a-view": Program(written_part_of_a_part, rows, dynamic=True),
     "offset-after-a-store": Program(stored_then_scaled, lambda: (inside(24),)),

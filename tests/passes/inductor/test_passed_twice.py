@@ -167,7 +167,8 @@ def noted(program: Any, *args: Tensor) -> list[Any]:
 
 
 def note_of(op: str, *shared: str) -> dict[str, Any]:
-    return {"call": f"reinplace_test::{op}", "shared": [list(shared or ("x", "by"))], "real": []}
+    named = [list(shared or ("x", "by"))]
+    return {"call": f"reinplace_test::{op}", "shared": named, "real": [], "places": {}}
 
 
 def test_arguments_are_named_with_what_they_are_given_to() -> None:

@@ -11,6 +11,8 @@ from torch.fx import GraphModule, Node
 from pytest_reinplace.passes import inductor_options
 from pytest_reinplace.passes.fuzz.builder import GraphBuilder
 from pytest_reinplace.passes.inductor.mend.stored_early import realize
+from pytest_reinplace.passes.inductor.schedule import check
+from pytest_reinplace.passes.inductor.schedule.check import watching_schedules
 from pytest_reinplace.passes.verify.execution import run
 
 from ..trace import arange, functional, ops
@@ -281,15 +283,28 @@ def given_twice(x: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
     return column.clone()
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64])
 def test_a_graph_that_is_compiled_once_more_is_right(
-    unoptimized: None, caplog: pytest.LogCaptureFixture
+    dtype: torch.dtype, unoptimized: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A store that reads what it overwrites is refused with all writes; the wrapper is left then."""
-    inputs = arange(4, 3), torch.tensor([0, 2])
+    """What wrappers write are copies then: wrappers of complex values Inductor does not compile."""
+    inputs = arange(4, 3).to(dtype), torch.tensor([0, 1])
     expected, given = [i.clone() for i in inputs], [i.clone() for i in inputs]
+    found = iter(["nothing, but say so"])
+    monkeypatch.setattr(check, "problem", lambda nodes: next(found, ""))
     torch.compiler.reset()
     with torch._inductor.config.patch(force_disable_caches=True):
         result = torch.compile(given_twice, fullgraph=True, options=inductor_options())(*given)
     assert torch.equal(result, given_twice(*expected))
     assert torch.equal(given[0], expected[0])
     assert "compiled once more without writes in place" in caplog.text
+
+
+def test_a_store_into_a_window_that_it_reads_is_in_place(unoptimized: None) -> None:
+    inputs = arange(4, 3), torch.tensor([0, 1])
+    expected, given = [i.clone() for i in inputs], [i.clone() for i in inputs]
+    torch.compiler.reset()
+    with torch._inductor.config.patch(force_disable_caches=True), watching_schedules(pytest.fail):
+        result = torch.compile(given_twice, fullgraph=True, options=inductor_options())(*given)
+    assert torch.equal(result, given_twice(*expected))
+    assert torch.equal(given[0], expected[0])
