@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import sympy
@@ -139,6 +139,18 @@ def hint(number: Any) -> int:
 def returned() -> list[str]:
     """Return the names of the buffers that the graph returns."""
     return list(private("torch._inductor.virtualized", "V").graph.get_output_names())
+
+
+def part(buffer: Any) -> tuple[Any, Sequence[Any], Sequence[Any]] | None:
+    """Return where a buffer lies in the one that it is a part of: the first element, sizes and strides.
+
+    ``None`` where it is no part of another one, as those are that are concatenated.
+    """
+    view = getattr(getattr(buffer.node, "layout", None), "view", None)
+    if view is None:
+        return None
+    layout = view.get_layout()
+    return layout.offset, layout.size, layout.stride
 
 
 def does_nothing(node: Any) -> bool:

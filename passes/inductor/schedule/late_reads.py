@@ -48,7 +48,7 @@ class _Write(NamedTuple):
     Args:
         position: of its operation in the schedule.
         node: the node that writes.
-        dep: the elements; ``None`` where it writes a part that lies in the buffer, somewhere.
+        dep: the elements, of the buffer or of a part that lies in it.
     """
 
     position: int
@@ -63,16 +63,22 @@ class _Lowered(NamedTuple):
         order: the positions of its nodes.
         roots: whose memory each node has.
         homes: in which buffers each root lies.
+        made: the buffers that were made for roots.
     """
 
     order: dict[Node, int]
     roots: dict[Node, Node]
     homes: dict[Node, set[str]]
+    made: dict[Node, str]
 
     def read_from(self, reader: Node, buffer: str) -> list[Node]:
         """Return the values in a buffer that a node reads."""
         read = map(self.roots.__getitem__, reader.all_input_nodes)
         return [root for root in read if buffer in self.homes[root]]
+
+    def is_beside(self, root: Node, write: _Write, home: str, races: Races) -> bool:
+        """Return whether a value and what is written are parts of one buffer that share no element."""
+        return root in self.made and races.are_apart(self.made[root], write.dep.name, home)
 
     def is_due(self, reader: Node, root: Node, writer: Node) -> bool:
         """Return whether a node is to read a value as a write has left it.
@@ -93,7 +99,7 @@ def late_reads(graph: Graph, nodes: list[Any], races: Races) -> Iterator[LateRea
         races: knows the buffers of the schedule.
     """
     order, roots = {node: i for i, node in enumerate(graph.nodes)}, bases(graph)
-    lowered = _Lowered(order, roots, _homes(graph, roots, nodes, races))
+    lowered = _Lowered(order, roots, *_homes(graph, roots, nodes, races))
     parts = [part for node in nodes for part in node.get_nodes()]
     writes = _writes(lowered, parts, races)
     yield from _spoiled_outputs(graph, lowered, writes)
@@ -121,7 +127,10 @@ def late_reads(graph: Graph, nodes: list[Any], races: Races) -> Iterator[LateRea
                 ]
                 if len(wrong) < len(others):  # a value that the operation computes itself is not read
                     wrong = [(r, root) for r, root in wrong if root not in origins]
-                if wrong and any(write.dep is None or races.meet(dep, write.dep) for dep in reads):
+                # Parts of a concatenation lie in it beside each other.
+                wrong = [(r, root) for r, root in wrong if not lowered.is_beside(root, write, name, races)]
+                is_part = races.buffer(write.dep.name) != name
+                if wrong and (is_part or any(races.meet(dep, write.dep) for dep in reads)):
                     yield LateRead(name, wrong[0][0], write.node, is_late)
 
 
@@ -138,7 +147,7 @@ def _spoiled_outputs(graph: Graph, lowered: _Lowered, writes: dict[str, list[_Wr
 def _writes(lowered: _Lowered, parts: list[Any], races: Races) -> dict[str, list[_Write]]:
     """Return where which buffers are written after they were made, and by which nodes of the graph."""
     found: dict[str, list[_Write]] = defaultdict(list)
-    order, roots, homes = lowered
+    order, roots, homes, _ = lowered
     for position, part in enumerate(parts):
         for dep in part.read_writes.writes:
             buffer = races.buffer(dep.name)
@@ -147,16 +156,19 @@ def _writes(lowered: _Lowered, parts: list[Any], races: Races) -> dict[str, list
             writers = [n for n in made_of if any(not lies_in.isdisjoint(homes[roots[w]]) for w in written(n))]
             for name in lies_in if writers else ():
                 last = max(writers, key=order.__getitem__)
-                found[name].append(_Write(position, last, dep if name == buffer else None))
+                found[name].append(_Write(position, last, dep))
     return found
 
 
-def _homes(graph: Graph, roots: dict[Node, Node], nodes: list[Any], races: Races) -> dict[Node, set[str]]:
-    """Return in which buffers each value lies, where that can be told.
+def _homes(
+    graph: Graph, roots: dict[Node, Node], nodes: list[Any], races: Races
+) -> tuple[dict[Node, set[str]], dict[Node, str]]:
+    """Return in which buffers each value lies, where that can be told, and which was made for it.
 
     What is concatenated lies in the concatenation as well.
     """
     found: dict[Node, set[str]] = defaultdict(set)
+    made: dict[Node, str] = {}
     for node in graph.find_nodes(op="placeholder"):
         found[node].add(str(node.target))
     for node in nodes:
@@ -164,7 +176,8 @@ def _homes(graph: Graph, roots: dict[Node, Node], nodes: list[Any], races: Races
             made_by = _torch.origin(buffer)
             if made_by in roots and not buffer.get_mutations() and not found[roots[made_by]]:
                 found[roots[made_by]] |= races.lies_in(buffer.get_name())
-    return found
+                made[roots[made_by]] = buffer.get_name()
+    return found, made
 
 
 def _made_of(part: Any, order: dict[Node, int]) -> Iterator[Node]:

@@ -116,6 +116,19 @@ class Races:
         above = self._buffers[name].get_aliases() if name in self._buffers else ()
         return {buffer for n in above for buffer in self.lies_in(n)} or {name}
 
+    def are_apart(self, one: str, other: str, home: str) -> bool:
+        """Return whether two buffers are parts of a third, as what is concatenated, and share no element."""
+        regions = [self._part(name, home) for name in (one, other)]
+        return None not in regions and self._geometry.overlap(*regions) is False  # type: ignore[arg-type]
+
+    def _part(self, name: str, home: str) -> Region | None:
+        buffer = self._buffers.get(self.buffer(name))
+        found = None if buffer is None or [*buffer.get_aliases()] != [home] else _torch.part(buffer)
+        if found is None or self.lies_in(home) != {home}:
+            return None
+        first, sizes, strides = found
+        return Region(as_size(first), tuple(map(as_size, sizes)), tuple(map(as_size, strides)), 1)
+
     def is_made(self, name: str) -> bool:
         """Return whether a buffer is made by an operation, and no input."""
         return name in self._buffers
