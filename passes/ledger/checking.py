@@ -22,12 +22,13 @@ def checked(
     Args:
         ledger: what was recorded.
         inputs: real tensors, one value for each placeholder.
-        each: whether each application is held against the graph just before it, by a tolerance of its own.
-            Otherwise a stretch whose ends do the same is taken to be right all the way, and one whose ends
-            differ is halved: each fault costs as many checks as the number of applications has binary digits.
+        each: whether each application is held against the graph just before it, by a tolerance of its own:
+            none where it only takes arithmetic away. Otherwise a stretch whose ends do the same is taken to
+            be right all the way, and one whose ends differ is halved: each fault costs as many checks as the
+            number of applications has binary digits.
         regenerated: the outputs that the caller makes anew, as ``verify.check`` takes them.
     """
-    search = _Search(ledger, inputs, regenerated)
+    search = _Search(ledger, inputs, regenerated, each=each)
     count = len(ledger.applications)
     stretches = [(i, i + 1) for i in range(count)] if each else [(0, count)]
     findings: dict[int, Finding] = {}
@@ -38,8 +39,10 @@ def checked(
 
 
 class _Search:
-    def __init__(self, ledger: Ledger, inputs: Sequence[Any], regenerated: frozenset[int]) -> None:
-        self._ledger, self._inputs, self._regenerated = ledger, inputs, regenerated
+    def __init__(
+        self, ledger: Ledger, inputs: Sequence[Any], regenerated: frozenset[int], *, each: bool
+    ) -> None:
+        self._ledger, self._inputs, self._regenerated, self._each = ledger, inputs, regenerated, each
 
     def stretch(self, start: int, end: int) -> Iterator[tuple[int, Finding]]:
         """Yield the findings of the applications from ``start`` up to ``end``."""
@@ -58,7 +61,13 @@ class _Search:
             before, after = self._at(start), self._at(end)
         except ReinplaceError as error:
             return Finding.unchecked(str(error))
-        return check(before, after, self._inputs, regenerated=self._regenerated)
+        return check(
+            before,
+            after,
+            self._inputs,
+            regenerated=self._regenerated,
+            is_one_rule=self._each and end - start == 1,
+        )
 
     def _at(self, point: int) -> GraphModule:
         ledger = self._ledger

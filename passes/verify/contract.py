@@ -38,6 +38,7 @@ def check(
     inputs: Sequence[Any],
     *,
     regenerated: frozenset[int] = frozenset(),
+    is_one_rule: bool = False,
 ) -> Finding:
     """Check the contract on one call, and never guess.
 
@@ -53,6 +54,8 @@ def check(
         inputs: what the compiled graph is called with.
         regenerated: the outputs, by position, that the caller makes anew as views of something else; what
             they share storage with is of no account.
+        is_one_rule: whether one rule made the second graph of the first. Where it takes arithmetic away and
+            brings none, it says that this changes nothing: then numbers have to be equal bit by bit, too.
 
     Returns:
         ``"not-checked"`` with the reason where running the graphs would tell nothing or do something twice.
@@ -64,7 +67,7 @@ def check(
     try:
         with _torch.undisturbed(), undrawn(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the call that follows gives those of its operators
-            return _Check(before, after, inputs, regenerated).finding()
+            return _Check(before, after, inputs, regenerated, is_one_rule=is_one_rule).finding()
     except torch.OutOfMemoryError:
         return Finding.unchecked("copies of its values do not fit into the memory of the device")
     except ReinplaceError as error:
@@ -73,8 +76,15 @@ def check(
 
 class _Check:
     def __init__(
-        self, before: GraphModule, after: GraphModule, inputs: Sequence[Any], regenerated: frozenset[int]
+        self,
+        before: GraphModule,
+        after: GraphModule,
+        inputs: Sequence[Any],
+        regenerated: frozenset[int],
+        *,
+        is_one_rule: bool,
     ) -> None:
+        self.is_exact = is_one_rule and rounding.only_taken_away(before, after)
         self.inputs, self.regenerated = list(inputs), regenerated
         self.sizes = Sizes(before, inputs)
         self.before, self.after = self._runnable(before), self._runnable(after)
@@ -157,9 +167,7 @@ class _Check:
 
     def _tolerance(self, manner: Runner) -> Tolerance | None:
         """Return how far numbers may be apart; ``None`` where they have to be the same."""
-        if rounding.changed(self.before, self.after) or self._layouts(self.before) != self._layouts(
-            self.after, manner
-        ):
+        if self._has_changed_arithmetic or self._layouts(self.before) != self._layouts(self.after, manner):
             return Tolerance(scale=rounding.scale(self.before), any_nan=True)
         return None
 
@@ -175,9 +183,13 @@ class _Check:
         effects(gm, self.inputs, note, (manner or self._plain)(gm))
         return found
 
+    @property
+    def _has_changed_arithmetic(self) -> bool:
+        return not self.is_exact and bool(rounding.changed(self.before, self.after))
+
     def _is_rounded_choice(self, expected: Effects, manner: Runner) -> bool:
         """Return whether all that differs is integers, which other roundings may have decided."""
-        if not rounding.changed(self.before, self.after):
+        if not self._has_changed_arithmetic:
             return False
         tolerance = Tolerance(scale=rounding.scale(self.before), any_nan=True)
         actual = self._shown(effects(self.after, self.inputs, manner=manner(self.after)))

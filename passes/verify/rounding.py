@@ -33,6 +33,9 @@ _MOVES = frozenset(
 )
 
 
+_CONVERSIONS = {"prims::convert_element_type", "aten::_to_copy"}
+
+
 def arithmetic(gm: GraphModule) -> Counter[str]:
     """Return what a graph and its subgraphs compute: operators by name, without what only moves elements.
 
@@ -87,6 +90,16 @@ def scale(gm: GraphModule) -> float:
     }
     real = {dtype.to_real() if dtype.is_complex else dtype for dtype in found}
     return max((_SCALE.get(dtype, _COARSEST) for dtype in real), default=0.0)
+
+
+def only_taken_away(before: GraphModule, after: GraphModule) -> bool:
+    """Return whether the second graph computes less than the first, and nothing by another operator.
+
+    That says of what is gone that it changes no bit. A conversion rounds, so it may not be what is gone; one
+    that is new stands for arithmetic that only promotes.
+    """
+    one, two = arithmetic(before), arithmetic(after)
+    return not (one - two).keys() & _CONVERSIONS and (two - one).keys() <= _CONVERSIONS
 
 
 def changed(before: GraphModule, after: GraphModule) -> str:
