@@ -7,7 +7,6 @@ returns a tensor with strides of 0, and fails for a tensor of no dimension and a
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import Any
 
 import torch
@@ -34,24 +33,23 @@ def _rewrite(graph: Graph) -> Places:
             ground.replace(node, _counted(ground, node, constant, summand))
 
 
-def _summand(constant: Node) -> Fraction | None:
-    """Return the number that a constant holds, ``None`` where it is no multiple of 1/256, or -0."""
+def _summand(constant: Node) -> int | None:
+    """Return the whole number that a constant holds, ``None`` where it holds none, or -0."""
     value, dtype = argument(constant, "fill_value"), constant.meta["val"].dtype
     if not isinstance(value, bool | int | float) or dtype.is_complex or not math.isfinite(value):
         return None
     if dtype == torch.bool:
-        return Fraction(bool(value))
+        return int(bool(value))
     if dtype.is_floating_point:
-        exact = Fraction(value)
-        is_held = exact.denominator <= 256 and abs(exact.numerator) <= 2 / torch.finfo(dtype).eps
-        return exact if is_held and str(value) != "-0.0" else None
+        is_held = value == math.trunc(value) and abs(value) <= 2 / torch.finfo(dtype).eps
+        return int(value) if is_held and str(value) != "-0.0" else None
     held, info = math.trunc(value), torch.iinfo(dtype)
     if info.min == 0 and -info.max <= held < 0 and held == value:
         held += info.max + 1  # as torch fills unsigned numbers
-    return Fraction(held) if info.min <= held <= info.max else None
+    return held if info.min <= held <= info.max else None
 
 
-def _why_not(node: Node, constant: Node, summand: Fraction) -> str:
+def _why_not(node: Node, constant: Node, summand: int) -> str:
     """Return why sums are not counted, empty where counting gives them to the last bit."""
     val: torch.Tensor = node.meta["val"]
     if any(name in written(user) for user, name in uses(constant)):
@@ -64,16 +62,15 @@ def _why_not(node: Node, constant: Node, summand: Fraction) -> str:
         return "the sums may not fit"
     length = val.shape[dim_of(node, val.dim())]
     if val.dtype.is_floating_point:  # then no partial sum is rounded, in whatever order it is made
-        if not isinstance(length, int) or abs(summand.numerator) * length > 2 / torch.finfo(val.dtype).eps:
+        if not isinstance(length, int) or abs(summand) * length > 2 / torch.finfo(val.dtype).eps:
             return "sums may be rounded"
     elif constant.meta["val"].dtype.is_floating_point:
         info = torch.iinfo(val.dtype)
-        fits = summand.denominator == 1 and info.min <= summand <= info.max
-        return "" if fits else "the constant does not fit into the sums"
+        return "" if info.min <= summand <= info.max else "the constant does not fit into the sums"
     return ""
 
 
-def _counted(ground: Ground, node: Node, constant: Node, summand: Fraction) -> Node:
+def _counted(ground: Ground, node: Node, constant: Node, summand: int) -> Node:
     """Insert the sums; integers are counted modulo 2**64, of which each dtype takes its last bits."""
     val, shape = node.meta["val"], argument(constant, "size")
     emit = ground.emitter.view
@@ -81,13 +78,10 @@ def _counted(ground: Ground, node: Node, constant: Node, summand: Fraction) -> N
         like = {"dtype": val.dtype, "layout": torch.strided, "device": val.device, "pin_memory": False}
         return emit(node, aten.full.default, (shape, 0), like)
     dim = dim_of(node, val.dim())
-    step = summand.numerator
-    count = {"start": step, "step": step, "dtype": torch.int64, "device": val.device}
+    count = {"start": summand, "step": summand, "dtype": torch.int64, "device": val.device}
     sums = emit(node, prims.iota.default, (shape[dim],), {**count, "requires_grad": False})
     if val.dtype != torch.int64:
         sums = emit(node, prims.convert_element_type.default, (sums, val.dtype))
-    if summand.denominator > 1:  # a power of two, so that no number is rounded
-        sums = emit(node, aten.mul.Tensor, (sums, 1 / summand.denominator))
     if val.dim() == 1:
         return sums
     row = [shape[dim] if d == dim else 1 for d in range(val.dim())]

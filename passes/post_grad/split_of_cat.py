@@ -1,4 +1,4 @@
-"""``split(cat([a, b]))`` is ``a`` and ``b``, in dtype and layout of the whole, where nobody sees the whole.
+"""``split(cat([a, b]))`` is ``a`` and ``b``, in the dtype of the whole, where nobody sees the whole.
 
 Inductor's rule returns what was put together in its own dtype, whoever shares its storage and writes it.
 """
@@ -56,20 +56,15 @@ def _why_not(ground: Ground, split: Node, parts: Sequence[Node]) -> str:
         if value.dim() != piece.dim() or not all(map(ground.geometry.equal, value.shape, piece.shape)):
             return "the pieces are cut elsewhere"
     # Operators lay out what they make of a row-major tensor alike, whether it has gaps or none.
-    if not has_usual_strides(whole):
-        return "the whole is laid out in another way"
+    if not all(map(has_usual_strides, [whole, *values])):
+        return "a part is laid out in another way"
     for user, name in uses(split):
         if user.target is not operator.getitem and (why := _told_by(user, name)):
             return why
-    # No use of a piece may come behind a write into what it is then, nor write it. What is converted, or laid
-    # out anew, is a copy still.
-    same = [part for part in parts if not _differs(part, whole.dtype)]
+    # No use of a piece may come behind a write into what it is then, nor write it. One of another dtype is
+    # converted, and so a copy still.
+    same = [part for part, value in zip(parts, values, strict=True) if value.dtype == whole.dtype]
     return "" if ground.sharing.unite(cat, *same) else "a part is written while the pieces are in use"
-
-
-def _differs(part: Node, dtype: torch.dtype) -> bool:
-    """Return whether a part is not laid out like its piece, or of another dtype."""
-    return part.meta["val"].dtype != dtype or not has_usual_strides(part.meta["val"])
 
 
 def _told_by(user: Node, name: Node) -> str:
@@ -86,17 +81,15 @@ def _told_by(user: Node, name: Node) -> str:
 
 
 def _replace(ground: Ground, split: Node, parts: Sequence[Node]) -> None:
-    """Put the parts in the places of the pieces; where they were put together they become what differs."""
+    """Put the parts in the places of the pieces; they are converted where they were put together."""
     cat = split.all_input_nodes[0]
-    dtype, emit = cat.meta["val"].dtype, ground.emitter.view
+    dtype = cat.meta["val"].dtype
     for piece in list(split.users):
         index: Any = piece.args[1]
         part = parts[index]
-        if not has_usual_strides(part.meta["val"]):
-            part = emit(cat, aten.clone.default, (part,), {"memory_format": torch.contiguous_format})
         if part.meta["val"].dtype != dtype:
-            part = emit(cat, torch.ops.prims.convert_element_type.default, (part, dtype))
-        if part is not parts[index]:
+            convert = torch.ops.prims.convert_element_type.default
+            part = ground.emitter.view(cat, convert, (part, dtype))
             ground.sharing.stands_for(part, cat)
         ground.replace(piece, part)
     erase(split.graph, [cat, split])

@@ -145,41 +145,9 @@ def test_what_is_cut_elsewhere_stays(program: Callable[..., Any]) -> None:
     assert by_inductor(program, arange(2, 2), arange(2, 3)) == 0
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
-def test_a_part_that_is_laid_out_in_another_way_is_copied(
-    dtype: torch.dtype, assert_graph: AssertGraph
-) -> None:
-    args = arange(2, 2).to(dtype).t(), arange(2, 3)
-    _, gm = by_rule("split_of_cat", read, *args)
-    clone = "{c} = aten.clone.default({a}, memory_format=contiguous_format)"
-    assert_graph.matches(
-        gm, f"{{a}}: ...[2, 2] strides [1, 2]\n...\n{clone}\nnot: ... = aten.cat.default(...)"
-    )
-    assert by_inductor(read, *args) == 0
-
-
-def written_before_it_is_read(a: Tensor, b: Tensor) -> Tensor:
-    x, y = parts(a, b)
-    a.zero_()
-    return x.sum() + y.sum()
-
-
-def test_the_copy_of_a_part_is_made_where_it_was_put_together() -> None:
-    args = arange(2, 2).t(), arange(2, 3)
-    assert as_traced("split_of_cat", written_before_it_is_read, *args).rewritten
-    assert not as_traced("split_of_cat", written_before_it_is_read, arange(2, 2), arange(2, 3)).rewritten
-
-
-def channels(a: Tensor, b: Tensor) -> Tensor:
-    x, y = torch.split(torch.cat([a, b], 1), [4, 4], 1)
-    return x.sum() + y.sum()
-
-
-def test_a_whole_that_is_laid_out_in_another_way_stays() -> None:
-    images = [arange(2, 4, 3, 3).to(memory_format=torch.channels_last) for _ in range(2)]
-    applied, _ = by_rule("split_of_cat", channels, *images)
-    assert [r.reason for r in applied.refused] == ["the whole is laid out in another way"]
-    assert by_inductor(channels, *images) == 0
+def test_what_is_laid_out_in_another_way_stays() -> None:
+    applied, _ = by_rule("split_of_cat", read, arange(2, 2).t(), arange(2, 3))
+    assert [r.reason for r in applied.refused] == ["a part is laid out in another way"]
 
 
 def read_twice(a: Tensor, b: Tensor) -> Tensor:
