@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .graph.alias import alias_of, base_of, written
 from .ops.schema import OpSchema, argument, is_operator, schema_of
-from .ops.wrapper import BaseView, base_views, first_result, wrapped
+from .ops.wrapper import BaseView, base_views, called, first_result, wrapped
 
 __all__ = [
     "BaseView",
@@ -13,6 +13,7 @@ __all__ = [
     "argument",
     "base_of",
     "base_views",
+    "called",
     "first_result",
     "is_operator",
     "schema_of",

@@ -9,12 +9,14 @@ if TYPE_CHECKING:
     from .assertions import AssertClones, AssertReinplaced
     from .call.program import Program
     from .call.trace import Traced
+    from .graph_assertions import AssertGraph
     from .workbench import Reinplace
 
-__all__ = ["AssertClones", "AssertReinplaced", "Program", "Reinplace", "Traced"]
+__all__ = ["AssertClones", "AssertGraph", "AssertReinplaced", "Program", "Reinplace", "Traced"]
 
 _HOMES = {
     "AssertClones": ".assertions",
+    "AssertGraph": ".graph_assertions",
     "AssertReinplaced": ".assertions",
     "Program": ".call.program",
     "Reinplace": ".workbench",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from .assertions import AssertClones, AssertReinplaced
     from .capture.capture import Capture
+    from .graph_assertions import AssertGraph
     from .workbench import Reinplace
 
 
@@ -56,6 +57,19 @@ def assert_clones(request: pytest.FixtureRequest) -> Iterator[AssertClones]:
             "assert_clones(fn, x) == [...]",
         )
     _require_used(request, clones.is_used, "assert_clones == [...]")
+
+
+@pytest.fixture
+def assert_graph(request: pytest.FixtureRequest) -> Iterator[AssertGraph]:
+    """Require graphs to be as a file says: ``assert_graph("name", gm, my_pass)``, ``.matches(gm, "...")``."""
+    if item_capture.settings_of(request.config).disable:
+        pytest.skip(item_capture.DISABLED)
+    from .graph_assertions import AssertGraph
+    from .session import updating
+
+    asserting = AssertGraph(request.node.path, request.config.rootpath, updating.graphs(request.node))
+    yield asserting
+    _require_used(request, asserting.is_used, 'assert_graph("name", gm, my_pass)')
 
 
 def _require_used(request: pytest.FixtureRequest, is_used: bool, how: str) -> None:

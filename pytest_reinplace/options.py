@@ -150,8 +150,8 @@ OPTIONS = (
     ),
     Option(
         "update",
-        "measure as well, record what was measured as the device's baselines, and rewrite expected clones as "
-        "--reinplace-update-clones does",
+        "measure as well, record what was measured as the device's baselines, rewrite expected clones as "
+        "--reinplace-update-clones does, and write the graphs of assert_graph",
         check=switch,
     ),
     Option(
@@ -166,7 +166,7 @@ OPTIONS = (
     ),
     Option(
         "update-diff",
-        "print what --reinplace-update-clones would write, as a unified diff; no update writes then",
+        "print the clones and graphs that --reinplace-update would write, as a unified diff; none is written",
         check=switch,
     ),
     Option("disable", "observe nothing; tests that need the plugin are skipped", check=switch),

@@ -46,7 +46,7 @@ def _inner(outer: Node) -> tuple[Node, Node] | None:
     inner, part = parts
     if inner.target is not aten.cat.default or part.target is not aten.slice.Tensor:
         return None
-    if part.args[0] is not inner or set(inner.users) != {outer, part} or set(part.users) != {outer}:
+    if set(inner.users) != {outer, part} or set(part.users) != {outer}:
         return None
     rank = outer.meta["val"].dim() if is_plain(outer.meta.get("val")) else 0
     dims = {dim_of(node, rank) for node in (outer, inner, part)}

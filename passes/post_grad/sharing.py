@@ -105,10 +105,6 @@ class Sharing:
         """Note that a new node is used as another one was."""
         self._base[new], self._times.order[new] = self._base[old], self._times.order[old]
 
-    def is_returned(self, node: Node) -> bool:
-        """Return whether a value, or another one in its storage, is an output."""
-        return self._storage(node).is_returned
-
     def is_written(self, node: Node, since: Node, until: Node) -> bool:
         """Return whether the storage of a value is written behind one node and not behind another."""
         first, last = self._times.order[since], self._times.order[until]

@@ -16,7 +16,7 @@ from ..graph.alias import uses, written
 from ..graph.journal import erase
 from ..ops.schema import argument, is_operator, schema_of, target_name
 from ..ops.true_strides import has_usual_strides
-from .ground import Ground, dim_of, is_plain, is_split
+from .ground import Ground, is_plain, is_split
 from .rule import Places, Rule, by_name
 
 aten: Any = torch.ops.aten
@@ -35,13 +35,12 @@ def _rewrite(graph: Graph) -> Places:
 
 
 def _parts(split: Node) -> Sequence[Node]:
-    """Return what is put together to be split right away, at the same dimension, into as many pieces."""
-    cat, pieces = split.all_input_nodes[0], split.meta["val"]
+    """Return what is put together to be split right away, into as many pieces."""
+    cat = split.all_input_nodes[0]
     if cat.target is not aten.cat.default or len(cat.users) > 1:
         return ()
     parts: Any = argument(cat, "tensors")
-    rank = pieces[0].dim()
-    return parts if len(parts) == len(pieces) and dim_of(split, rank) == dim_of(cat, rank) else ()
+    return parts if len(parts) == len(split.meta["val"]) else ()
 
 
 def _why_not(ground: Ground, split: Node, parts: Sequence[Node]) -> str:
@@ -51,15 +50,14 @@ def _why_not(ground: Ground, split: Node, parts: Sequence[Node]) -> str:
     values: list[Any] = [part.meta.get("val") for part in parts]
     if not all(map(is_plain, [whole, *values])):
         return "a part is no plain tensor"
-    # An operand of another rank is an empty one of the kind that `cat` skips.
+    # An operand of another rank is an empty one of the kind that `cat` skips. Pieces that have the shapes
+    # of the parts are cut at the same dimension, or empty.
     for value, piece in zip(values, split.meta["val"], strict=True):
         if value.dim() != piece.dim() or not all(map(ground.geometry.equal, value.shape, piece.shape)):
             return "the pieces are cut elsewhere"
     # Operators lay out what they make of a row-major tensor alike, whether it has gaps or none.
     if not all(map(has_usual_strides, [whole, *values])):
         return "a part is laid out in another way"
-    if ground.sharing.is_returned(cat):
-        return "the whole is returned"
     for user, name in uses(split):
         if user.target is not operator.getitem and (why := _told_by(user, name)):
             return why
@@ -71,6 +69,8 @@ def _why_not(ground: Ground, split: Node, parts: Sequence[Node]) -> str:
 
 def _told_by(user: Node, name: Node) -> str:
     """Return what a user can tell of where its operand lies, empty where nothing."""
+    if user.op == "output":
+        return "the whole is returned"
     if not is_operator(user.target):
         return f"{target_name(user.target)} may ask where it lies"
     schema = schema_of(user.target)

@@ -1,4 +1,4 @@
-"""What came where a file lists the clones that are expected: data that workers hand to their controller."""
+"""What came where a file says what is expected: data that workers hand to their controller."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
+GRAPH = ".graph"  # the ending of a file that holds the text of a graph, and nothing else
+
 
 class ListError(Exception):
-    """A list cannot be rewritten. The message says what was expected and what came, without the place."""
+    """A list or a graph cannot be rewritten. The message says what was expected, and what came."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -18,9 +20,9 @@ class Found:
 
     Args:
         file: the file of the list, absolute, no link.
-        place: where the list is: ``"line:column"`` in Python, the dotted key in YAML.
-        expected: the labels that it holds.
-        came: the labels that came, in their order.
+        place: where the list is: ``"line:column"`` in Python, the dotted key in YAML; empty for a graph.
+        expected: the labels that it holds; the text of a graph, if there is one.
+        came: the labels that came, in their order; the text of a graph.
         digest: of the file's bytes when the list was looked for.
         problem: why the list cannot be rewritten; empty where it can.
     """

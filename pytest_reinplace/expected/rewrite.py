@@ -1,4 +1,4 @@
-"""Files whose lists are rewritten: what all tests found, put together, shown and written by one process."""
+"""Files whose lists or graphs are rewritten: what tests found, put together and written by one process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from ..base import whole_file
 from ..base.wording import plural
 from . import python_list, yaml_list
-from .found import Found, ListError, digest
+from .found import GRAPH, Found, ListError, digest
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -126,6 +126,8 @@ def _refused(group: _Group) -> str:
     if group.problem:
         return group.problem
     came = {tuple(sorted(one.came)): one.came for _, one in group.tests}
+    if len(came) > 1 and is_graph(group.tests[0][1].file):
+        return "its tests disagree: give each of them a name of its own"
     if len(came) > 1:
         lists = " and ".join(str(list(labels)) for labels in list(came.values())[:3])
         return f"its tests disagree: {lists} came"
@@ -133,7 +135,7 @@ def _refused(group: _Group) -> str:
 
 
 def _change(file: Path, groups: Sequence[_Group]) -> Change:
-    old = file.read_bytes()
+    old = held(file)
     said = [group.new for group in groups if group.new is not None]
     if any(one.digest != digest(old) for one in said):
         raise ListError("the file has changed since the test ran")
@@ -141,10 +143,26 @@ def _change(file: Path, groups: Sequence[_Group]) -> Change:
         new = old
         for one in said:
             new = yaml_list.replaced(file, new, one.place, one.came)
+    elif is_graph(file):
+        new = said[0].came[0].encode("utf-8")
     else:
         new = python_list.replaced(old, {one.place: one.came for one in said})
     ids = dict.fromkeys(nodeid for group in groups for nodeid in group.ids)
     return Change(file, old, new, len(said), tuple(ids))
+
+
+def is_graph(file: Path | str) -> bool:
+    """Return whether a file holds the text of a graph."""
+    return Path(file).suffix == GRAPH
+
+
+def held(file: Path) -> bytes:
+    """Return what a file holds; one of a graph need not be there yet.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    return b"" if is_graph(file) and not file.exists() else file.read_bytes()
 
 
 def diff(change: Change, root: Path) -> Iterator[str]:
@@ -161,16 +179,18 @@ def write(change: Change) -> None:
         ListError: it has changed meanwhile.
         OSError: it cannot be written; what was there before still is.
     """
-    if change.file.read_bytes() != change.old:
+    if held(change.file) != change.old:
         raise ListError("the file has changed since it was read")
-    mode = stat.S_IMODE(change.file.stat().st_mode)
+    change.file.parent.mkdir(exist_ok=True)  # the folder of a module's graphs
+    mode = stat.S_IMODE(change.file.stat().st_mode) if change.file.exists() else 0o644
     whole_file.write(change.file, change.new.decode("utf-8"), mode)
 
 
 def told(change: Change, root: Path, verb: str) -> str:
     """Return what is said of a file: ``"test_a.py: 1 list updated, of test_a.py::test_x"``."""
     tests = ", ".join(change.tests[:3]) + (f" and {len(change.tests) - 3} more" if change.tests[3:] else "")
-    return f"{_shown(change.file, root)}: {plural(change.lists, 'list')} {verb}, of {tests}"
+    what = "graph" if is_graph(change.file) else "list"
+    return f"{_shown(change.file, root)}: {plural(change.lists, what)} {verb}, of {tests}"
 
 
 def _where(file: str, place: str, root: Path) -> str:

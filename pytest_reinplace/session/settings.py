@@ -45,6 +45,11 @@ class Settings(NamedTuple):
         return self.update or self.update_clones or self.update_diff
 
     @property
+    def rewrites_graphs(self) -> bool:
+        """Whether the texts of graphs are written, or it is shown how they would be."""
+        return self.update or self.update_diff
+
+    @property
     def measures(self) -> bool:
         """Whether corpus entries are measured."""
         return self.measure or self.against is not None or self.updates

@@ -1,4 +1,7 @@
-"""``--reinplace-update-clones``: expected clone lists rewritten to what came, by one process of a run."""
+"""``--reinplace-update-clones``: expected clone lists rewritten to what came, by one process of a run.
+
+``--reinplace-update`` writes them too, and the texts of graphs.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
     from ..entry.verdict import EntryVerdict
 
 _CAME = pytest.StashKey[dict[tuple[str, str], tuple[str, ...]]]()
+# Takes the file of a graph and the text that came; returns the text that is expected, ``None`` where there is
+# none, and whether the file will be as it came.
+Came = Callable[[Path, str], tuple[str | None, bool]]
 _OURS = __name__.partition(".")[0]
 _WIDTH = 2000
 
@@ -38,6 +44,24 @@ def _compared(item: pytest.Item, expected: list[str], came: list[str]) -> bool:
     frame = _caller()
     found = _in_python(item, frame, tuple(expected), tuple(came))
     return _noted(item, found)
+
+
+def graphs(item: pytest.Item) -> Came:
+    """Return what ``assert_graph`` tells its texts to."""
+    return functools.partial(_graph_came, item)
+
+
+def _graph_came(item: pytest.Item, path: Path, text: str) -> tuple[str | None, bool]:
+    data = path.read_bytes() if path.exists() else None
+    expected = None if data is None else data.decode("utf-8").replace("\r\n", "\n")
+    if not settings_of(item.config).rewrites_graphs:
+        return expected, False
+    problem = "its test is expected to fail" if item.get_closest_marker("xfail") is not None else ""
+    if not path.resolve().is_relative_to(item.config.rootpath.resolve()):
+        problem = f"expected a file of the project in {item.config.rootpath}"
+    held = () if expected is None else (expected,)
+    found = Found(str(path.resolve()), "", held, (text,), digest(data or b""), problem)
+    return expected, _noted(item, found)
 
 
 def accepts(item: pytest.Item, verdict: EntryVerdict) -> bool:
@@ -176,7 +200,7 @@ class Updates:
         """Print a diff of every file, which lists were rewritten, and which are left and why."""
         if not self._changes and not self._left:
             return
-        terminal.section("reinplace expected clones")
+        terminal.section(f"reinplace {self._what}")
         for change in self._changes:
             for line in rewrite.diff(change, self._root):
                 terminal.line(visible(line, _WIDTH), red=line.startswith("-"), green=line.startswith("+"))
@@ -187,6 +211,13 @@ class Updates:
         for left in self._left:
             line = f"{left.where}: left as it is: {left.why} (of {_named(left.tests)})"
             terminal.line(visible(line, _WIDTH), red=True)
+
+    @property
+    def _what(self) -> str:
+        are_graphs = {rewrite.is_graph(change.file) for change in self._changes}
+        are_graphs.update(rewrite.is_graph(left.where) for left in self._left)
+        told = [name for name, kind in (("expected clones", False), ("graphs", True)) if kind in are_graphs]
+        return " and ".join(told)
 
     @property
     def _verb(self) -> str:

@@ -37,6 +37,7 @@ PLUGIN = (
         "call",
         "entry",
         "expected",
+        "golden",
         "record",
         "compare",
         "measure",

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 import torch
 
-from ..trace import arange
+from pytest_reinplace import AssertGraph
+
+from ..trace import arange, functional
 from .stages import as_traced, by_inductor, by_rule
 from .test_cat_of_split import targets
 
@@ -70,6 +72,12 @@ def test_other_sums_stay_and_are_hidden(program: Callable[..., Any], reason: str
     applied, gm = by_rule("cumsum", program, arange(3))
     assert [r.reason for r in applied.refused] == [reason] and aten.cumsum.default in targets(gm)
     assert by_inductor(program, arange(3)) == 0
+
+
+def test_what_is_counted_has_memory_of_its_own(assert_graph: AssertGraph) -> None:
+    rows = sums(3, torch.int32, (2, 3), dim=-1, dtype=torch.float16)
+    _, gm = by_rule("cumsum", rows, arange(3))
+    assert_graph("rows", functional(rows, arange(3))[0], gm)
 
 
 def written(x: Tensor) -> Tensor:

@@ -4,28 +4,18 @@ from __future__ import annotations
 
 import collections
 import os
-import warnings
 
 import torch
 from torch.fx import GraphModule
-from torch.fx.experimental.proxy_tensor import make_fx
 
 from pytest_reinplace.passes import post_grad
-from pytest_reinplace.passes.fuzz.draws import Draws
+from pytest_reinplace.passes.fuzz.calls import made
 from pytest_reinplace.passes.ops.schema import traits_of
 from pytest_reinplace.passes.strategies import random_graph
 from pytest_reinplace.passes.verify import check, copied
 
-from .random_calls import Program, inputs
-
 COUNT = int(os.environ.get("RULE_GRAPHS", "60"))
 FIRST = int(os.environ.get("RULE_FIRST", "0"))
-
-
-def made(seed: int) -> GraphModule:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return make_fx(Program(Draws.seeded(seed)).run, tracing_mode="fake")(*inputs())
 
 
 def by_rule(name: str, gm: GraphModule, given: list[torch.Tensor], seed: int) -> collections.Counter[str]:
@@ -46,9 +36,9 @@ def by_rule(name: str, gm: GraphModule, given: list[torch.Tensor], seed: int) ->
 def test_each_rule_keeps_random_graphs_right() -> None:
     counts = {name: collections.Counter[str]() for name in post_grad.ORDER if name != "asserts"}
     for seed in range(FIRST, FIRST + COUNT):
-        gm = made(seed)
+        gm, given = made(seed)
         for name, count in counts.items():
-            count.update(by_rule(name, gm, inputs(), seed))
+            count.update(by_rule(name, gm, given, seed))
     for name, count in counts.items():
         print(name, dict(count))
         assert count["rewritten"] and count["same"] > count["not-checked"]

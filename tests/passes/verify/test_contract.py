@@ -135,6 +135,19 @@ def test_rounding_is_allowed_where_other_operators_compute_the_same() -> None:
     assert held(two, lambda x: torch.addmm(x, x, x), half).status == "same"
 
 
+def test_what_is_taken_away_has_to_change_nothing() -> None:
+    x = torch.tensor([-0.0, 1.0])
+    gm, _ = functional(lambda x: (x + 0.0).signbit(), x)
+    after = functional(lambda x: x.signbit(), x)[0]
+    assert check(gm, after, [x]).is_different
+    assert check(gm, after, [x.abs()]).status == "same"
+    half, once = (functional(fn, x)[0] for fn in (lambda x: x.half().float() * 2, lambda x: x * 2))
+    third = torch.tensor([1 / 3, 2.0])
+    assert check(half, once, [third]).status == "same"  # rounded once less
+    summed = functional(lambda x: x.double().add(0.0).sum(), x)[0]
+    assert check(summed, functional(lambda x: x.double().sum(), x)[0], [third]).status == "same"
+
+
 def test_integers_that_rounding_decides_are_not_checked() -> None:
     x = torch.tensor([1.0, 1.0])
     found = held(lambda x: x.mul(3).argmax(), lambda x: x.add(torch.tensor([0.0, 1e-6])).argmax(), x)
