@@ -288,6 +288,10 @@ _SWITCHED_OFF = (
 )
 
 
+# Rules of Inductor's that have a setting of their own: ours do all that they do.
+_SWITCHED_BY_NAME = {"optimize_scatter_upon_const_tensor": False}
+
+
 def _disabled() -> str:
     return ",".join((*_SWITCHED_OFF, "remove_noop_ops") if drops_no_ops() else _SWITCHED_OFF)
 
@@ -318,7 +322,7 @@ def inductor_options(
         ReinplaceError: an option has another value.
         TypeError, ValueError: ``require`` is no list of names.
     """
-    rules = {"post_grad_custom_pre_pass": RulesPass()} if stage == "post_grad" else {}
+    rules = {"post_grad_custom_pre_pass": RulesPass(), **_SWITCHED_BY_NAME} if stage == "post_grad" else {}
     return {
         "pre_grad_custom_pass": NotePass(),
         "joint_custom_pre_pass": ProtectPass(stage=stage),

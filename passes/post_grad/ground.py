@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from typing import Any
 
@@ -119,3 +120,23 @@ def dim_of(node: Node, rank: int) -> int:
     """Return the dimension that a node is given, counted from the first."""
     dim: Any = argument(node, "dim") or 0
     return int(dim) % rank if rank else 0
+
+
+def held(value: Any, dtype: torch.dtype) -> bool | int | float | None:
+    """Return what a tensor holds where a number is stored into it, ``None`` where that is not known.
+
+    A float is rounded when it is stored, and returned as it is.
+    """
+    if not isinstance(value, bool | int | float) or dtype.is_complex:
+        return None
+    if dtype == torch.bool:
+        return bool(value)
+    if dtype.is_floating_point:
+        is_small = not math.isfinite(value) or abs(value) <= torch.finfo(dtype).max
+        return value if is_small else None
+    if not math.isfinite(value):
+        return None
+    whole, info = math.trunc(value), torch.iinfo(dtype)
+    if info.min == 0 and -info.max <= whole < 0 and whole == value:
+        whole += info.max + 1  # as torch fills unsigned numbers
+    return whole if info.min <= whole <= info.max else None

@@ -32,7 +32,15 @@ class Program:
         now: list[Tensor] = []
         late: list[Tensor] = []
         for _ in range(self._draws.between(2, 7)):
-            ours = self._rejoin, self._resplit, self._extend, self._sums, self._neutral, self._no_op
+            ours = (
+                self._rejoin,
+                self._resplit,
+                self._extend,
+                self._sums,
+                self._neutral,
+                self._no_op,
+                self._scatter,
+            )
             made = self._draws.of([*ours, self._view, self._write, self._neutral, self._resplit])()
             for value in made:
                 self._values += [value] if value.numel() < 400 else []
@@ -132,6 +140,28 @@ class Program:
         dim = self._dim(len(shape), self._draws.below(max(len(shape), 1)))
         of = self._draws.of([None, None, torch.float32, torch.int32, torch.uint8, torch.float16])
         return [aten.cumsum.default(constant, dim if shape else 0, **({"dtype": of} if of else {}))]
+
+    def _scatter(self) -> list[Tensor]:
+        """Store a number into a constant, mostly once a row."""
+        shape = list(self._draws.of([(4,), (2, 3), (3, 1, 2), (1,), (2, 2, 2), ()]))
+        constant = self._constant(shape, self._draws.of([*DTYPES, torch.bfloat16]))
+        self._values.append(constant)
+        if self._draws.chance(15):
+            self._write()
+        if self._draws.chance(15):
+            constant = constant.t() if constant.dim() == 2 else constant + constant
+        dim = self._draws.below(max(constant.dim(), 1))
+        rows = [1 if d == dim else n for d, n in enumerate(constant.shape)]
+        if self._draws.chance(15) and rows:
+            at = self._draws.below(len(rows))
+            rows[at] = self._draws.between(0, constant.shape[at])
+        index = torch.zeros(rows, dtype=torch.int64)
+        index += torch.arange(index.numel()).view(rows) % max([1, *constant.shape[dim : dim + 1]])
+        if index.dim() > 1 and self._draws.chance(30):
+            index = index.transpose(0, -1).contiguous().transpose(0, -1)
+        value = self._draws.of([n for n in VALUES if n != -1 or constant.dtype != torch.uint8])
+        made = aten.scatter.value(constant, self._dim(constant.dim(), dim), index, value)
+        return [made, torch.signbit(made) if made.dtype.is_floating_point else made]
 
     def _neutral(self) -> list[Tensor]:
         x = self._any()
