@@ -289,7 +289,7 @@ _SWITCHED_OFF = (
 
 
 # Rules of Inductor's that have a setting of their own: ours do all that they do.
-_SWITCHED_BY_NAME = {"optimize_scatter_upon_const_tensor": False}
+_SWITCHED_BY_NAME = {"optimize_scatter_upon_const_tensor": False, "reorder_for_locality": False}
 
 
 def _disabled() -> str:
@@ -322,7 +322,11 @@ def inductor_options(
         ReinplaceError: an option has another value.
         TypeError, ValueError: ``require`` is no list of names.
     """
-    rules = {"post_grad_custom_pre_pass": RulesPass(), **_SWITCHED_BY_NAME} if stage == "post_grad" else {}
+    rules = (
+        {"post_grad_custom_pre_pass": RulesPass(order=order), **_SWITCHED_BY_NAME}
+        if stage == "post_grad"
+        else {}
+    )
     return {
         "pre_grad_custom_pass": NotePass(),
         "joint_custom_pre_pass": ProtectPass(stage=stage),
