@@ -16,7 +16,14 @@ from ..graph.journal import Journal
 from ..memory.region import as_size
 from ..post_grad import POST_GRAD, find, neutral, no_ops
 from ..reinplacing.facts.options import Ordering, Stage, check_choice
-from ._torch import custom_graph_pass, is_inference, tell_begins, trace_without_cache
+from ._torch import (
+    captures_graphs,
+    custom_graph_pass,
+    inductor_step,
+    is_inference,
+    tell_begins,
+    trace_without_cache,
+)
 from .defects import defended
 from .identity import state
 from .mend import epilogues
@@ -121,6 +128,8 @@ class RulesPass(CustomGraphPass):
             for name in POST_GRAD:
                 if name != "locality" or self._moves():
                     find(name).stand_in(graph)
+            if captures_graphs():
+                inductor_step("move_constructors_to_gpu")(graph)
         except Exception as error:  # noqa: BLE001  (a compile never fails because of us)
             skip(journal, "Inductor's own rules decide", error)
 

@@ -292,8 +292,11 @@ _SWITCHED_OFF = (
 _SWITCHED_BY_NAME = {"optimize_scatter_upon_const_tensor": False, "reorder_for_locality": False}
 
 
-def _disabled() -> str:
-    return ",".join((*_SWITCHED_OFF, "remove_noop_ops") if drops_no_ops() else _SWITCHED_OFF)
+def _disabled(stage: Stage) -> str:
+    no_ops = ("remove_noop_ops",) if drops_no_ops() else ()
+    return ",".join(
+        (*_SWITCHED_OFF, *no_ops, *(("move_constructors_to_cuda",) if stage == "post_grad" else ()))
+    )
 
 
 def inductor_options(
@@ -333,7 +336,7 @@ def inductor_options(
         "joint_custom_post_pass": ProtectPass(stage=stage, is_last=True),
         **rules,
         "post_grad_custom_post_pass": ReinplacePass(policy=policy, order=order, require=require),
-        "disabled_passes": _disabled(),
+        "disabled_passes": _disabled(stage),
         schedule.BEFORE_FUSION: behind(FusionVeto, schedule.hook(schedule.BEFORE_FUSION)),
         schedule.AFTER_FUSION: behind(check.ScheduleCheck, schedule.hook(schedule.AFTER_FUSION)),
     }

@@ -16,7 +16,8 @@ __all__ = ["ORDER", "Applied", "GraphPass", "Refusal", "find"]
 # In the order in which they run. Those of the joint stage see forward and backward in one graph.
 JOINT: tuple[str, ...] = ("no_ops", "neutral")
 POST_GRAD: tuple[str, ...] = (
-    *("asserts", "cat_of_split", "split_of_cat", "cat_of_cat", "no_ops", "cumsum", "scatter", "locality"),
+    *("asserts", "cat_of_split", "split_of_cat", "cat_of_cat", "no_ops", "cumsum", "scatter"),
+    *("constructors", "locality"),
 )
 ORDER: tuple[str, ...] = (*JOINT, *(name for name in POST_GRAD if name not in JOINT))
 

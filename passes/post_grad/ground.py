@@ -37,7 +37,15 @@ class Ground:
         """Who shares storage with whom, as the graph was when this was first asked."""
         return Sharing(self._graph, is_joint=self._is_joint)
 
-    def alike(self, node: Node, operand: Node, *, is_laid_out: bool = True, is_retyped: bool = False) -> bool:
+    def alike(
+        self,
+        node: Node,
+        operand: Node,
+        *,
+        is_laid_out: bool = True,
+        is_retyped: bool = False,
+        is_moved: bool = False,
+    ) -> bool:
         """Return whether a value has all that another has.
 
         Args:
@@ -45,12 +53,13 @@ class Ground:
             operand: the other one.
             is_laid_out: whether strides count.
             is_retyped: whether the dtype does not.
+            is_moved: whether the device does not.
         """
         new: Any = node.meta.get("val")
         old: Any = operand.meta.get("val")
         if not _is_strided(new) or not _is_strided(old) or new.dim() != old.dim():
             return False
-        if new.device != old.device or (new.dtype != old.dtype and not is_retyped):
+        if (new.device != old.device and not is_moved) or (new.dtype != old.dtype and not is_retyped):
             return False
         if (new.is_conj(), new.is_neg()) != (old.is_conj(), old.is_neg()):
             return False

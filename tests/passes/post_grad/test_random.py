@@ -16,6 +16,7 @@ from pytest_reinplace.passes.ops.schema import traits_of
 from pytest_reinplace.passes.strategies import random_graph
 from pytest_reinplace.passes.verify import check, copied
 
+from . import devices, random_devices
 from .random_calls import Program, inputs
 
 COUNT = int(os.environ.get("RULE_GRAPHS", "60"))
@@ -44,7 +45,8 @@ def by_rule(name: str, gm: GraphModule, given: list[torch.Tensor], seed: int) ->
 
 
 def test_each_rule_keeps_random_graphs_right() -> None:
-    counts = {name: collections.Counter[str]() for name in post_grad.ORDER if name != "asserts"}
+    elsewhere = "asserts", "constructors"
+    counts = {name: collections.Counter[str]() for name in post_grad.ORDER if name not in elsewhere}
     for seed in range(FIRST, FIRST + COUNT):
         gm = made(seed)
         for name, count in counts.items():
@@ -52,6 +54,24 @@ def test_each_rule_keeps_random_graphs_right() -> None:
     for name, count in counts.items():
         print(name, dict(count))
         assert count["rewritten"] and count["same"] > count["not-checked"]
+
+
+def test_constructors_keep_random_graphs_right() -> None:
+    counts = collections.Counter[str]()
+    for seed in range(FIRST, FIRST + COUNT):
+        program, given = random_devices.Program(Draws.seeded(seed)), random_devices.inputs()
+        gm = devices.traced(program.run, given, random_devices.INPUT_DEVICES, {})
+        after = copied(gm)
+        applied = post_grad.find("constructors").apply(after)
+        if not applied.rewritten and not applied.refused:
+            continue
+        after.graph.lint()
+        devices.assert_devices(after)
+        found = check(devices.on_cpu(gm), devices.on_cpu(after), given)
+        assert not found.is_different, f"seed {seed}: {found.text}\n{gm.graph}\n{after.graph}"
+        counts.update({"rewritten": len(applied.rewritten), "refused": len(applied.refused), found.status: 1})
+    print("constructors", dict(counts))
+    assert counts["rewritten"] and counts["refused"] and counts["same"] > counts["not-checked"]
 
 
 def test_all_rules_together_keep_the_graphs_of_the_oracle_right() -> None:
