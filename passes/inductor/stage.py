@@ -23,6 +23,7 @@ from ..errors import OutsideTensorError
 from ..graph.journal import Journal
 from ..ops.computed import is_factory
 from ..ops.schema import is_operator, schema_of, tensors
+from ..post_grad import find
 from ..reinplacing.facts.decision import Decision
 from ..reinplacing.facts.options import Options, Ordering, Policy, Stage
 from ..reinplacing.layout.true_values import retell_begins
@@ -158,6 +159,7 @@ class ReinplacePass(CustomGraphPass):
         report = self._reinplaced(graph) if in_place else Report()
         windows.reshape(graph)
         copy_operands(graph)
+        find("wrappers").on_graph(graph)
         clone_all(graph)
         call_kernels(graph)
         realize(graph)

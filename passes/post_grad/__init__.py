@@ -19,7 +19,8 @@ POST_GRAD: tuple[str, ...] = (
     *("asserts", "cat_of_split", "split_of_cat", "cat_of_cat", "no_ops", "cumsum", "scatter"),
     *("constructors", "locality"),
 )
-ORDER: tuple[str, ...] = (*JOINT, *(name for name in POST_GRAD if name not in JOINT))
+LAST: tuple[str, ...] = ("wrappers",)  # behind reinplacing, for what that leaves
+ORDER: tuple[str, ...] = (*JOINT, *(name for name in POST_GRAD if name not in JOINT), *LAST)
 
 
 def find(name: str) -> Rule:

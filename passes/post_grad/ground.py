@@ -25,11 +25,12 @@ class Ground:
     Args:
         graph: the graph; nodes that are replaced keep their places in it.
         is_joint: whether forward and backward are in it, and will be cut apart.
+        lowered: whether copies are written as Inductor needs them.
     """
 
-    def __init__(self, graph: Graph, *, is_joint: bool = False) -> None:
+    def __init__(self, graph: Graph, *, is_joint: bool = False, lowered: bool = False) -> None:
         self._graph, self._is_joint = graph, is_joint
-        self.emitter: Emitter = Emitter(graph, fake_mode_of(graph))
+        self.emitter: Emitter = Emitter(graph, fake_mode_of(graph), lowered=lowered)
         self.geometry: Geometry = Geometry(getattr(self.emitter.fake_mode, "shape_env", None))
 
     @functools.cached_property
