@@ -14,10 +14,11 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
-from ..graph.alias import is_view, written
+from ..graph.alias import is_view, uses, written
+from ..graph.emit import is_dense
 from ..graph.movable import is_movable
 from ..ops.computed import has_code, is_factory
-from ..ops.schema import argument, has_tensor, is_operator, schema_of, tensors
+from ..ops.schema import argument, has_tensor, is_operator, schema_of, tensors, traits_of
 from .ground import Ground
 from .rule import Places, Rule
 
@@ -145,8 +146,8 @@ def _kept_by(ground: Ground, node: Node, operand: Node, *, is_on_gpu: bool) -> s
     if not is_on_gpu or not traits.name.startswith(("aten::", "prims::")):
         return "it is used on the CPU"
     if node.target is prims.device_put.default:
-        is_alike = ground.alike(node, operand, is_moved=True)
-        return "" if is_alike else "its copy is laid out in another way"
+        is_kept = ground.alike(node, operand, is_moved=True) and is_dense(val)
+        return "" if is_kept else "its copy is laid out in another way"
     if traits.is_index_put and operand is argument(node, "values"):
         masks = [i for i in argument(node, "indices") if i is not None]
         if any(i.meta["val"].dtype in _INDEX_TYPES for i in masks):
@@ -175,7 +176,9 @@ def _move(ground: Ground, node: Node, device: torch.device) -> None:
 def _drop(ground: Ground, copy: Node) -> None:
     """Drop a copy to where its operand is by now, or keep it as one of its own."""
     operand: Any = copy.args[0]
-    if ground.unite(copy, operand):
+    # What may hand on its operand itself is not known to share its storage: it does with the copy's, too.
+    is_handed_on = any(traits_of(user.target).hides_alias for user, _ in uses(copy))
+    if not is_handed_on and ground.unite(copy, operand):
         ground.replace(copy, operand)
     else:
         copy.target, copy.args, copy.kwargs = aten.clone.default, (operand,), {}

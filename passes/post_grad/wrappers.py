@@ -8,7 +8,7 @@ views and the call are written at once, with their fake values. Copied is what t
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -22,7 +22,7 @@ from ..graph.emit import Emitter, eager_values
 from ..graph.sizes import bind_sizes, makes_sizes
 from ..memory.region import Size, as_size
 from ..ops import wrapper, wrapper_check
-from ..ops.schema import is_operator, schema_of, tensors
+from ..ops.schema import is_operator, schema_of, tensors, traits_of
 from ..ops.views import is_absolute
 from ..ops.wrapper_names import is_wrapper, wraps_operator
 from ..reinplacing.kinds import out_wrapper
@@ -38,12 +38,17 @@ _Made = Mapping[Any, Any]  # what stands for a wrapper's results, by their posit
 
 def _rewrite(graph: Graph) -> Places:
     ground = Ground(graph, lowered=True)
-    for node in [n for n in graph.nodes if n.op == "call_function" and is_wrapper(n.target)]:
-        why = _why_not(node)
-        yield node.name, node if why else None, why
-        if why:
+    found = [n for n in graph.nodes if n.op == "call_function" and is_wrapper(n.target)]
+    # Views in a wrapper are counted from where storages began before any of them was replaced.
+    begins = {n: [begin_of(base) for base in n.kwargs.get("_all_bases", ())] for n in found}
+    stays = dict[Node, str]()
+    for node in reversed(found):  # what comes later is known, when it matters what becomes of it
+        stays[node] = _why_not(node) or _told_apart(node, stays)
+    for node in found:
+        yield node.name, node if stays[node] else None, stays[node]
+        if stays[node]:
             continue
-        call, made = _emitted(ground.emitter, node)
+        call, made = _emitted(ground.emitter, node, begins[node])
         _wait_for(node, call)
         if isinstance(node.meta["val"], torch.Tensor):
             _stand_in(ground, node, made[0])
@@ -66,11 +71,19 @@ def _why_not(node: Node) -> str:
         return "its tensors are views of one base"
     if not isinstance(node.meta["val"], torch.Tensor) and not all(_takes_one(node, u) for u in node.users):
         return "its results are not taken one by one"
-    # A copy begins where its storage does. There an offset means what it means in a result that does, too.
-    begin_elsewhere = any(as_size(val.storage_offset()) != 0 for val in tensors(node.meta["val"]))
-    if begin_elsewhere and any(is_absolute(user) for item in node.users for user, _ in uses(item)):
-        return "an offset into the storage of a result is named"
     return "data tell its sizes" if makes_sizes(node) else ""
+
+
+def _told_apart(node: Node, stays: Mapping[Node, str]) -> str:
+    """Return what tells a result from a copy, which begins where its storage does, empty where nothing."""
+    if all(as_size(val.storage_offset()) == 0 for val in tensors(node.meta["val"])):
+        return ""
+    items = [user for user in node.users if user.target is operator.getitem] or [node]
+    items += [part for item in items if isinstance(item.meta.get("val"), list | tuple) for part in item.users]
+    for user in {user for item in items for user, _ in uses(item)}:
+        if traits_of(user.target).asks_offset or (is_absolute(user) and stays.get(user, "it stays")):
+            return "an offset into the storage of a result is named"
+    return ""
 
 
 def _takes_one(node: Node, user: Node) -> bool:
@@ -85,7 +98,7 @@ def _results(node: Node) -> Any:
     return val if isinstance(val, dict) else range(len(val))
 
 
-def _emitted(emitter: Emitter, node: Node) -> tuple[Node, _Made]:
+def _emitted(emitter: Emitter, node: Node, begins: Sequence[Size]) -> tuple[Node, _Made]:
     """Insert the call of what a wrapper wraps; returns it, and what stands for the wrapper's results."""
     if out_wrapper.sees_to(node):
         call, buffers = out_wrapper.called(emitter, node, {})
@@ -96,7 +109,7 @@ def _emitted(emitter: Emitter, node: Node) -> tuple[Node, _Made]:
         inner |= {name: emitter.clone(node, inner[name]) for name in names}
         return launch(emitter, node, inner), inner
     of_bases = node.target is _torch.hop("auto_functionalized_v2")
-    call, by_name, made = (_emitted_v2 if of_bases else _emitted_v1)(emitter, node)
+    call, by_name, made = _emitted_v2(emitter, node, begins) if of_bases else _emitted_v1(emitter, node)
     count, val = len(schema_of(node.args[0]).returns), node.meta["val"]
     call.meta["val"] = tuple(val[:count]) if count > 1 else val[0] if count else None
     bind_sizes(call, node)
@@ -125,15 +138,14 @@ def _emitted_v1(emitter: Emitter, node: Node) -> tuple[Node, dict[str, Any], _Ma
     return emitter.mutable_op(node, op, by_name, eager_values(node)), by_name, made
 
 
-def _emitted_v2(emitter: Emitter, node: Node) -> tuple[Node, dict[str, Any], _Made]:
+def _emitted_v2(emitter: Emitter, node: Node, begins: Sequence[Size]) -> tuple[Node, dict[str, Any], _Made]:
     op: Any = node.args[0]
     first, only = wrapper.first_result(node), node.meta.pop(_MARK, None)
     bases: list[Any] = list(node.kwargs["_all_bases"])  # type: ignore[arg-type]
-    moved: list[Size] = [0] * len(bases)
     for i, base in enumerate(bases):
         if only is None or i in only:
             bases[i] = emitter.clone(node, base, node.meta["val"][first + i])
-            moved[i] = begin_of(bases[i]) - begin_of(base)
+    moved = [begin_of(base) - begin for base, begin in zip(bases, begins, strict=True)]
     views = wrapper.base_views(node)
     made_of: dict[str, list[Any]] = {}
     lying: dict[str, Any] = {}

@@ -94,7 +94,7 @@ class Program:
         sizes = [t.shape[dim] for t in tensors]
         if self._draws.chance(15):
             sizes = sizes[::-1]
-        if self._draws.chance(15) and whole.shape[0] == whole.shape[-1]:
+        if self._draws.chance(15) and whole.shape[0] == whole.shape[-1] == whole.shape[dim]:
             dim = self._draws.of([0, whole.dim() - 1])
         if self._draws.chance(20):
             self._write()

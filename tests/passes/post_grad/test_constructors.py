@@ -188,6 +188,19 @@ def test_two_copies_that_are_returned_are_two() -> None:
     assert targets.count(aten.clone.default) == 1 and prims.device_put.default not in targets
 
 
+def handed_on(x: Tensor) -> tuple[Tensor, ...]:
+    """What is sent to where it is, is itself."""
+    made = torch.arange(3)
+    one, two = (prims.device_put.default(made, GPU) for _ in range(2))
+    return prims.device_put.default(one, GPU), two, x + 1
+
+
+def test_a_copy_that_is_handed_on_is_one_still() -> None:
+    applied, gm = by_rule(handed_on, arange(2, 3), table={})
+    assert len(applied.rewritten) == 1
+    assert [n.target for n in gm.graph.nodes].count(aten.clone.default) == 1
+
+
 def for_nobody(x: Tensor) -> tuple[Tensor, Tensor]:
     return x + 1, torch.arange(3) * 2
 
