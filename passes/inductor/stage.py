@@ -23,7 +23,7 @@ from ..errors import OutsideTensorError
 from ..graph.journal import Journal
 from ..ops.computed import is_factory
 from ..ops.schema import is_operator, schema_of, tensors
-from ..post_grad import find
+from ..post_grad import wrappers
 from ..reinplacing.facts.decision import Decision
 from ..reinplacing.facts.options import Options, Ordering, Policy, Stage
 from ..reinplacing.layout.true_values import retell_begins
@@ -159,7 +159,7 @@ class ReinplacePass(CustomGraphPass):
         report = self._reinplaced(graph) if in_place else Report()
         windows.reshape(graph)
         copy_operands(graph)
-        find("wrappers").on_graph(graph)
+        wrappers.call(graph)
         clone_all(graph)
         call_kernels(graph)
         realize(graph)

@@ -29,6 +29,7 @@ from ..reinplacing.kinds import out_wrapper
 from ..reinplacing.kinds.kernel_launch import launch
 from ..reinplacing.kinds.wrapped_v2 import arguments, eager_views
 from ..reinplacing.kinds.wrapper_results import handed_back
+from ..reinplacing.layout.true_values import with_true_values
 from .ground import Ground
 from .rule import Places, Rule
 
@@ -36,7 +37,18 @@ _MARK = "only_clone_these_tensors"
 _Made = Mapping[Any, Any]  # what stands for a wrapper's results, by their positions or names
 
 
+def call(graph: Graph) -> None:
+    """Call the wrappers of a graph that Inductor lowers, and that has the values which it goes by."""
+    for _ in _called(graph):
+        pass
+
+
 def _rewrite(graph: Graph) -> Places:
+    """Call the wrappers of a graph that runs node by node, by the values which its kernels make."""
+    yield from with_true_values(graph, lambda: list(_called(graph)), lowered=False, keep=True)
+
+
+def _called(graph: Graph) -> Places:
     ground = Ground(graph, lowered=True)
     found = [n for n in graph.nodes if n.op == "call_function" and is_wrapper(n.target)]
     # Views in a wrapper are counted from where storages began before any of them was replaced.
