@@ -19,6 +19,7 @@ from .. import _torch
 from ..errors import GraphError
 from ..graph.alias import begin_of, uses
 from ..graph.emit import Emitter, eager_values
+from ..graph.find_layouts import known
 from ..graph.sizes import bind_sizes, makes_sizes
 from ..memory.region import Size, as_size
 from ..ops import wrapper, wrapper_check
@@ -39,23 +40,24 @@ _Made = Mapping[Any, Any]  # what stands for a wrapper's results, by their posit
 
 def call(graph: Graph) -> None:
     """Call the wrappers of a graph that Inductor lowers, and that has the values which it goes by."""
-    for _ in _called(graph):
+    for _ in _called(graph, lowered=True):
         pass
 
 
 def _rewrite(graph: Graph) -> Places:
     """Call the wrappers of a graph that runs node by node, by the values which its kernels make."""
-    yield from with_true_values(graph, lambda: list(_called(graph)), lowered=False, keep=True)
+    yield from with_true_values(graph, lambda: list(_called(graph, lowered=False)), lowered=False, keep=True)
 
 
-def _called(graph: Graph) -> Places:
+def _called(graph: Graph, *, lowered: bool) -> Places:
     ground = Ground(graph, lowered=True)
     found = [n for n in graph.nodes if n.op == "call_function" and is_wrapper(n.target)]
     # Views in a wrapper are counted from where storages began before any of them was replaced.
     begins = {n: [begin_of(base) for base in n.kwargs.get("_all_bases", ())] for n in found}
-    stays = dict[Node, str]()
+    untold = known(graph, lowered=lowered).staying(graph) if found else frozenset[Node]()
+    stays = dict.fromkeys(untold, "how its operands are laid out is not told")
     for node in reversed(found):  # what comes later is known, when it matters what becomes of it
-        stays[node] = _why_not(node) or _told_apart(node, stays)
+        stays[node] = _why_not(node) or stays.get(node) or _told_apart(node, stays)
     for node in found:
         yield node.name, node if stays[node] else None, stays[node]
         if stays[node]:
@@ -92,7 +94,10 @@ def _told_apart(node: Node, stays: Mapping[Node, str]) -> str:
         return ""
     items = [user for user in node.users if user.target is operator.getitem] or [node]
     items += [part for item in items if isinstance(item.meta.get("val"), list | tuple) for part in item.users]
-    for user in {user for item in items for user, _ in uses(item)}:
+    users = [user for item in items for user, _ in uses(item)]
+    for user in users:
+        if traits_of(user.target).hides_alias:  # it may hand on the result itself
+            users += [later for later, _ in uses(user)]
         if traits_of(user.target).asks_offset or (is_absolute(user) and stays.get(user, "it stays")):
             return "an offset into the storage of a result is named"
     return ""
