@@ -110,7 +110,15 @@ class Program:
         self._values = list(given)
         now: list[Tensor] = []
         late: list[Tensor] = []
-        steps = self._rejoin, self._resplit, self._extend, self._sums, self._neutral, self._no_op
+        steps = (
+            self._rejoin,
+            self._resplit,
+            self._extend,
+            self._sums,
+            self._neutral,
+            self._no_op,
+            self._scatter,
+        )
         for _ in range(self._draws.between(2, 7)):
             step: Callable[[], list[Tensor]] = self._draws.of(
                 [*steps, self._view, self._write, self._resplit]
@@ -270,6 +278,28 @@ class Program:
             self._values.append(sums)
             self._write([sums])
         return [self._laid_out(sums) if self._draws.chance(20) else sums]
+
+    def _scatter(self) -> list[Tensor]:
+        """Store a number into a constant, mostly once a row."""
+        sizes = list(self._draws.of([(4,), (2, 3), (3, 1, 2), (1,), (2, 2, 2), ()]))
+        constant = self._constant(sizes, self._draws.of([*DTYPES, torch.bfloat16]))
+        self._values.append(constant)
+        if self._draws.chance(15):
+            self._write([constant])
+        if self._draws.chance(15):
+            constant = constant.t() if constant.dim() == 2 else constant + constant
+        dim = self._draws.below(max(constant.dim(), 1))
+        rows = [1 if d == dim else n for d, n in enumerate(shape(constant))]
+        if self._draws.chance(15) and rows:
+            at = self._draws.below(len(rows))
+            rows[at] = self._draws.between(0, size(constant.shape[at]))
+        index = torch.zeros(rows, dtype=torch.int64)
+        index += torch.arange(index.numel()).view(rows) % max([1, *constant.shape[dim : dim + 1]])
+        if index.dim() > 1 and self._draws.chance(30):
+            index = index.transpose(0, -1).contiguous().transpose(0, -1)
+        value = self._draws.of([n for n in VALUES if n != -1 or constant.dtype != torch.uint8])
+        made = aten.scatter.value(constant, self._dim(constant.dim(), dim), index, value)
+        return [made, torch.signbit(made) if made.dtype.is_floating_point else made]
 
     def _neutral(self) -> list[Tensor]:
         """Compute with a constant, which often changes nothing."""

@@ -137,6 +137,17 @@ def outputs_by_taker(graph: Any) -> tuple[set[Node], set[Node]]:
     return saved - results, results
 
 
+def captures_graphs() -> bool:
+    """Return whether the parts of a graph that run on a GPU are captured as CUDA graphs."""
+    config = private("torch._inductor", "config")
+    return bool(config.triton.cudagraphs and config.graph_partition)
+
+
+def is_inference() -> bool:
+    """Return whether AOTAutograd is compiling a graph without a backward; not where it is not compiling."""
+    return "inference" in private("torch._functorch.aot_autograd", "get_aot_graph_name")()
+
+
 def graph_break() -> tuple[str, int] | None:
     """Return file and line of the graph break at which the graph ends that is being compiled, if it does."""
     tx = getattr(private("torch._dynamo.symbolic_convert", "tls"), "current_tx", None)

@@ -7,13 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 from torch.fx import Graph
 
+from .._torch import inductor_setting
 from ..graph import program_notes
 from ..graph.alias import begin_of
 from ..graph.copy import all_graphs
 from ..graph.journal import Journal
 from ..post_grad import POST_GRAD, find, neutral, no_ops
-from ..reinplacing.facts.options import Stage, check_choice
-from ._torch import custom_graph_pass, tell_begins
+from ..reinplacing.facts.options import Ordering, Stage, check_choice
+from ._torch import (
+    captures_graphs,
+    custom_graph_pass,
+    inductor_step,
+    is_inference,
+    tell_begins,
+)
 from .defects import defended
 from .identity import state
 from .mend import epilogues
@@ -98,22 +105,35 @@ class RulesPass(CustomGraphPass):
     """Our rules in the place of those of Inductor's post-grad stage (``post_grad_custom_pre_pass``).
 
     Single rules of Inductor's cannot be switched off. Ours come before, and leave them nothing to find.
+
+    Args:
+        name: how logs and caches call it.
+        order: as for ``inductor_options``.
     """
 
     name: str = "rules"
+    order: Ordering = "free"
 
     def __call__(self, graph: Graph) -> None:
         """Apply the rules to a graph, as Inductor calls it."""
         journal = Journal(graph)
         try:
             for name in POST_GRAD:
-                find(name).stand_in(graph)
+                if name != "locality" or self._moves():
+                    find(name).stand_in(graph)
+            if captures_graphs():
+                inductor_step("move_constructors_to_gpu")(graph)
         except Exception as error:  # noqa: BLE001  (a compile never fails because of us)
             skip(journal, "Inductor's own rules decide", error)
 
     def uuid(self) -> Any:
         """Identify the pass by its source and by what was declared about operators."""
-        return ("pytest-reinplace", self.name, *state())
+        return ("pytest-reinplace", self.name, self.order, *state())
+
+    def _moves(self) -> bool:
+        """Return whether nodes may move: in inference, as Inductor's do, or where its setting says so."""
+        in_training = inductor_setting("reorder_for_locality_in_training")
+        return self.order == "free" and (is_inference() or bool(in_training))
 
 
 def drops_no_ops() -> bool:

@@ -23,6 +23,7 @@ from ..errors import OutsideTensorError
 from ..graph.journal import Journal
 from ..ops.computed import is_factory
 from ..ops.schema import is_operator, schema_of, tensors
+from ..post_grad import wrappers
 from ..reinplacing.facts.decision import Decision
 from ..reinplacing.facts.options import Options, Ordering, Policy, Stage
 from ..reinplacing.facts.target import Target
@@ -160,6 +161,7 @@ class ReinplacePass(CustomGraphPass):
         report = self._reinplaced(graph, target) if target else Report()
         windows.reshape(graph)
         copy_operands(graph)
+        wrappers.call(graph)
         clone_all(graph)
         call_kernels(graph)
         realize(graph)
@@ -290,8 +292,15 @@ _SWITCHED_OFF = (
 )
 
 
-def _disabled() -> str:
-    return ",".join((*_SWITCHED_OFF, "remove_noop_ops") if drops_no_ops() else _SWITCHED_OFF)
+# Rules of Inductor's that have a setting of their own: ours do all that they do.
+_SWITCHED_BY_NAME = {"optimize_scatter_upon_const_tensor": False, "reorder_for_locality": False}
+
+
+def _disabled(stage: Stage) -> str:
+    no_ops = ("remove_noop_ops",) if drops_no_ops() else ()
+    return ",".join(
+        (*_SWITCHED_OFF, *no_ops, *(("move_constructors_to_cuda",) if stage == "post_grad" else ()))
+    )
 
 
 def inductor_options(
@@ -320,14 +329,18 @@ def inductor_options(
         ReinplaceError: an option has another value.
         TypeError, ValueError: ``require`` is no list of names.
     """
-    rules = {"post_grad_custom_pre_pass": RulesPass()} if stage == "post_grad" else {}
+    rules = (
+        {"post_grad_custom_pre_pass": RulesPass(order=order), **_SWITCHED_BY_NAME}
+        if stage == "post_grad"
+        else {}
+    )
     return {
         "pre_grad_custom_pass": NotePass(),
         "joint_custom_pre_pass": ProtectPass(stage=stage),
         "joint_custom_post_pass": ProtectPass(stage=stage, is_last=True),
         **rules,
         "post_grad_custom_post_pass": ReinplacePass(policy=policy, order=order, require=require),
-        "disabled_passes": _disabled(),
+        "disabled_passes": _disabled(stage),
         schedule.BEFORE_FUSION: behind(FusionVeto, schedule.hook(schedule.BEFORE_FUSION)),
         schedule.AFTER_FUSION: behind(check.ScheduleCheck, schedule.hook(schedule.AFTER_FUSION)),
     }

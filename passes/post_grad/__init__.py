@@ -15,8 +15,12 @@ __all__ = ["ORDER", "Applied", "GraphPass", "Refusal", "find"]
 
 # In the order in which they run. Those of the joint stage see forward and backward in one graph.
 JOINT: tuple[str, ...] = ("no_ops", "neutral")
-POST_GRAD: tuple[str, ...] = ("asserts", "cat_of_split", "split_of_cat", "cat_of_cat", "no_ops", "cumsum")
-ORDER: tuple[str, ...] = (*JOINT, *(name for name in POST_GRAD if name not in JOINT))
+POST_GRAD: tuple[str, ...] = (
+    *("asserts", "cat_of_split", "split_of_cat", "cat_of_cat", "no_ops", "cumsum", "scatter"),
+    *("constructors", "locality"),
+)
+LAST: tuple[str, ...] = ("wrappers",)  # behind reinplacing, for what that leaves
+ORDER: tuple[str, ...] = (*JOINT, *(name for name in POST_GRAD if name not in JOINT), *LAST)
 
 
 def find(name: str) -> Rule:

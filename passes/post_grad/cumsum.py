@@ -14,7 +14,7 @@ from torch.fx import Graph, Node
 
 from ..graph.alias import uses, written
 from ..ops.schema import argument
-from .ground import Ground, dim_of, is_plain
+from .ground import Ground, dim_of, held, is_plain
 from .rule import Places, Rule
 
 aten: Any = torch.ops.aten
@@ -36,18 +36,14 @@ def _rewrite(graph: Graph) -> Places:
 
 def _summand(constant: Node) -> int | None:
     """Return the whole number that a constant holds, ``None`` where it holds none, or -0."""
-    value, dtype = argument(constant, "fill_value"), constant.meta["val"].dtype
-    if not isinstance(value, bool | int | float) or dtype.is_complex or not math.isfinite(value):
-        return None
-    if dtype == torch.bool:
-        return int(bool(value))
-    if dtype.is_floating_point:
-        is_held = value == math.trunc(value) and abs(value) <= 2 / torch.finfo(dtype).eps
-        return int(value) if is_held and str(value) != "-0.0" else None
-    held, info = math.trunc(value), torch.iinfo(dtype)
-    if info.min == 0 and -info.max <= held < 0 and held == value:
-        held += info.max + 1  # as torch fills unsigned numbers
-    return held if info.min <= held <= info.max else None
+    dtype = constant.meta["val"].dtype
+    value = held(argument(constant, "fill_value"), dtype)
+    if value is None or not dtype.is_floating_point:
+        return None if value is None else int(value)
+    is_whole = (
+        math.isfinite(value) and value == math.trunc(value) and abs(value) <= 2 / torch.finfo(dtype).eps
+    )
+    return int(value) if is_whole and str(value) != "-0.0" else None
 
 
 def _why_not(node: Node, constant: Node, summand: int) -> str:

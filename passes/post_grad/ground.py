@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from typing import Any
 
@@ -24,11 +25,12 @@ class Ground:
     Args:
         graph: the graph; nodes that are replaced keep their places in it.
         is_joint: whether forward and backward are in it, and will be cut apart.
+        lowered: whether copies are written as Inductor needs them.
     """
 
-    def __init__(self, graph: Graph, *, is_joint: bool = False) -> None:
+    def __init__(self, graph: Graph, *, is_joint: bool = False, lowered: bool = False) -> None:
         self._graph, self._is_joint = graph, is_joint
-        self.emitter: Emitter = Emitter(graph, fake_mode_of(graph))
+        self.emitter: Emitter = Emitter(graph, fake_mode_of(graph), lowered=lowered)
         self.geometry: Geometry = Geometry(getattr(self.emitter.fake_mode, "shape_env", None))
 
     @functools.cached_property
@@ -36,7 +38,15 @@ class Ground:
         """Who shares storage with whom, as the graph was when this was first asked."""
         return Sharing(self._graph, is_joint=self._is_joint)
 
-    def alike(self, node: Node, operand: Node, *, is_laid_out: bool = True, is_retyped: bool = False) -> bool:
+    def alike(
+        self,
+        node: Node,
+        operand: Node,
+        *,
+        is_laid_out: bool = True,
+        is_retyped: bool = False,
+        is_moved: bool = False,
+    ) -> bool:
         """Return whether a value has all that another has.
 
         Args:
@@ -44,12 +54,13 @@ class Ground:
             operand: the other one.
             is_laid_out: whether strides count.
             is_retyped: whether the dtype does not.
+            is_moved: whether the device does not.
         """
         new: Any = node.meta.get("val")
         old: Any = operand.meta.get("val")
         if not _is_strided(new) or not _is_strided(old) or new.dim() != old.dim():
             return False
-        if new.device != old.device or (new.dtype != old.dtype and not is_retyped):
+        if (new.device != old.device and not is_moved) or (new.dtype != old.dtype and not is_retyped):
             return False
         if (new.is_conj(), new.is_neg()) != (old.is_conj(), old.is_neg()):
             return False
@@ -119,3 +130,23 @@ def dim_of(node: Node, rank: int) -> int:
     """Return the dimension that a node is given, counted from the first."""
     dim: Any = argument(node, "dim") or 0
     return int(dim) % rank if rank else 0
+
+
+def held(value: Any, dtype: torch.dtype) -> bool | int | float | None:
+    """Return what a tensor holds where a number is stored into it, ``None`` where that is not known.
+
+    A float is rounded when it is stored, and returned as it is.
+    """
+    if not isinstance(value, bool | int | float) or dtype.is_complex:
+        return None
+    if dtype == torch.bool:
+        return bool(value)
+    if dtype.is_floating_point:
+        is_small = not math.isfinite(value) or abs(value) <= torch.finfo(dtype).max
+        return value if is_small else None
+    if not math.isfinite(value):
+        return None
+    whole, info = math.trunc(value), torch.iinfo(dtype)
+    if info.min == 0 and -info.max <= whole < 0 and whole == value:
+        whole += info.max + 1  # as torch fills unsigned numbers
+    return whole if info.min <= whole <= info.max else None

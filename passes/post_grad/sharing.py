@@ -120,7 +120,7 @@ class Sharing:
         """Note what a node does with the storages of its operands."""
         at = self._times.of(node)
         self._storage(node).is_given |= node.op in ("placeholder", "get_attr")
-        for value in _may_write(node):
+        for value in may_write(node):
             self._storage(value).may_write.append(at)
             if not traits_of(node.target).is_computed_scatter:
                 self._storage(value).copied.append(at)
@@ -135,7 +135,7 @@ class Sharing:
                 storage.read = math.inf if node.op == "output" else max(storage.read, at)
 
 
-def _may_write(node: Node) -> Iterable[Node]:
+def may_write(node: Node) -> Iterable[Node]:
     """Return what a functional call may write in place of a copy."""
     if node.target is _torch.hop("triton_kernel_wrapper_functional"):
         launched: Any = node.kwargs["kwargs"]

@@ -7,6 +7,7 @@ can be saved is the way back: a result that is copied into an input is computed 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -14,7 +15,7 @@ from torch.fx import Graph, Node
 
 from ... import _torch
 from ...errors import GraphError
-from ...graph.emit import eager_values
+from ...graph.emit import Emitter, eager_values
 from ...ops import wrapper, wrapper_check
 from ...ops.schema import is_operator, schema_of, target_name
 from ...ops.wording import at, no_value
@@ -48,7 +49,7 @@ def found(graph: Graph) -> set[Node]:
 def visit(model: Model, node: Node) -> bool:
     """Record such a wrapper: its results are fresh, and one that is copied into an input may live there."""
     op = node.args[0]
-    _check(node)
+    check(node)
     others = read(model, node, wrapper.read_args(node))
     is_left = node in model.premises.aside
     model.values[node] = model.fresh(node, node.meta["val"], opaque=is_left)
@@ -85,7 +86,7 @@ def _destination(model: Model, taken: list[Node]) -> Node | None:
     return into if isinstance(into, Node) and into.op in ("placeholder", "get_attr") else None
 
 
-def _check(node: Node) -> None:
+def check(node: Node) -> None:
     """Raise a :class:`GraphError` that names the node where it is no such wrapper after all."""
     op: Any = node.args[0]
     schema, value = schema_of(op), node.meta.get("val")
@@ -106,24 +107,36 @@ def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None
     """Call the operator itself, on empty buffers or on the inputs that its results are copied into."""
     if node in rewriter.model.premises.aside:
         return
-    op: Any = node.args[0]
-    schema = schema_of(op)
     targets = {c.slot: c.operand_node for c in candidates if rewriter.decision.accepted(c)}
-    made = [targets.get(i) or _empty(rewriter, node, name) for i, name in enumerate(schema.mutable)]
-    by_name = {n: v for n, v in node.kwargs.items() if n in schema.names}
-    by_name.update(zip(schema.mutable, made, strict=True))
-    eager = eager_values(node)
-    if eager is not None:
-        eager = {**eager, **{n: m.meta["val"] for n, m in zip(schema.mutable, made, strict=True)}}
-    call = rewriter.emitter.mutable_op(node, op, by_name, eager)
-    call.meta["val"] = node.meta["val"]
+    _, made = called(rewriter.emitter, node, targets)
     if isinstance(node.meta["val"], torch.Tensor):
         rewriter.replace(node, made[0])
     else:
         rewriter.hand_out(node, dict(enumerate(made)))
 
 
-def _empty(rewriter: Rewriter, node: Node, name: str) -> Node:
+def called(emitter: Emitter, node: Node, targets: Mapping[Any, Node]) -> tuple[Node, list[Node]]:
+    """Insert the call of a wrapper's operator; returns it and the buffers that it writes.
+
+    Args:
+        emitter: makes nodes of the graph.
+        node: the wrapper.
+        targets: what it writes into, by the positions of its results; the others are empty buffers.
+    """
+    op: Any = node.args[0]
+    schema = schema_of(op)
+    made = [targets.get(i) or _empty(emitter, node, name) for i, name in enumerate(schema.mutable)]
+    by_name = {n: v for n, v in node.kwargs.items() if n in schema.names}
+    by_name.update(zip(schema.mutable, made, strict=True))
+    eager = eager_values(node)
+    if eager is not None:
+        eager = {**eager, **{n: m.meta["val"] for n, m in zip(schema.mutable, made, strict=True)}}
+    call = emitter.mutable_op(node, op, by_name, eager)
+    call.meta["val"] = node.meta["val"]
+    return call, made
+
+
+def _empty(emitter: Emitter, node: Node, name: str) -> Node:
     size, stride, dtype, device = (node.kwargs[f"_{name}_{key}"] for key in _LAYOUT)
     like = {"dtype": dtype, "device": device}
-    return rewriter.emitter.view(node, aten.empty_strided.default, (list(size), list(stride)), like)  # type: ignore[arg-type]
+    return emitter.view(node, aten.empty_strided.default, (list(size), list(stride)), like)  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from torch.fx import Node
 
 from ... import _torch
 from ...graph.alias import begin_of
-from ...graph.emit import eager_values
+from ...graph.emit import Emitter, eager_values
 from ...memory.region import Size, as_size
 from ...ops import wrapper
 from ...ops.schema import schema_of, target_name
@@ -54,9 +54,9 @@ def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None
         made = None if base is None else rewriter.emitter.base_view(node, bases[base], view, moved[base])
         lying[view.label] = made
         made_of.setdefault(view.name, []).append(on_copies.given(view, made) if on_copies else made)
-    by_name = _arguments(node, made_of)
+    by_name = arguments(node, made_of)
     if eager is not None:
-        eager = {**eager, **_eager_views(rewriter, node, eager, views, lying)}
+        eager = {**eager, **eager_views(rewriter.emitter, node, eager, views, lying)}
     call = rewriter.emitter.mutable_op(node, op, by_name, eager)
     if on_copies is not None:
         on_copies.put_back()
@@ -67,7 +67,7 @@ def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None
     wrapper_results.hand_out(rewriter, node, call, written)
 
 
-def _arguments(node: Node, made_of: dict[str, list[Any]]) -> dict[str, Any]:
+def arguments(node: Node, made_of: dict[str, list[Any]]) -> dict[str, Any]:
     """Return the arguments of a wrapper's operator, given the views that it writes."""
     by_name: dict[str, Any] = {}
     for name in schema_of(node.args[0]).names:
@@ -112,8 +112,8 @@ class _OnCopies:
             self._rewriter.copy_into(self._node, view, copy)
 
 
-def _eager_views(
-    rewriter: Rewriter,
+def eager_views(
+    emitter: Emitter,
     node: Node,
     eager: dict[str, Any],
     views: list[wrapper.BaseView],
@@ -126,9 +126,12 @@ def _eager_views(
         if value is not None and view.form != "base":
             val = made[view.label].meta["val"]
             strides = value.stride() if view.form == "slice" else val.stride()
-            like = {"dtype": val.dtype, "device": val.device}
-            shape = val.size(), strides
-            value = _torch.run_fake(rewriter.model.fake_mode, aten.empty_strided.default, shape, like)
+            if emitter.views.is_plain(val) and strides == val.stride():
+                value = emitter.views.fakes.like(val)
+            else:
+                like = {"dtype": val.dtype, "device": val.device}
+                shape = val.size(), strides
+                value = _torch.run_fake(emitter.fake_mode, aten.empty_strided.default, shape, like)
         if view.item is None:
             values[view.name] = value
         else:

@@ -10,9 +10,13 @@ from torch.fx import GraphModule
 
 from pytest_reinplace.passes import post_grad
 from pytest_reinplace.passes.fuzz.calls import made
+from pytest_reinplace.passes.fuzz.draws import Draws
 from pytest_reinplace.passes.ops.schema import traits_of
+from pytest_reinplace.passes.ops.wrapper_names import is_wrapper
 from pytest_reinplace.passes.strategies import random_graph
 from pytest_reinplace.passes.verify import check, copied
+
+from . import devices, random_devices
 
 COUNT = int(os.environ.get("RULE_GRAPHS", "60"))
 FIRST = int(os.environ.get("RULE_FIRST", "0"))
@@ -34,7 +38,8 @@ def by_rule(name: str, gm: GraphModule, given: list[torch.Tensor], seed: int) ->
 
 
 def test_each_rule_keeps_random_graphs_right() -> None:
-    counts = {name: collections.Counter[str]() for name in post_grad.ORDER if name != "asserts"}
+    elsewhere = "asserts", "constructors", "wrappers"
+    counts = {name: collections.Counter[str]() for name in post_grad.ORDER if name not in elsewhere}
     for seed in range(FIRST, FIRST + COUNT):
         gm, given = made(seed)
         for name, count in counts.items():
@@ -42,6 +47,42 @@ def test_each_rule_keeps_random_graphs_right() -> None:
     for name, count in counts.items():
         print(name, dict(count))
         assert count["rewritten"] and count["same"] > count["not-checked"]
+
+
+def test_constructors_keep_random_graphs_right() -> None:
+    counts = collections.Counter[str]()
+    for seed in range(FIRST, FIRST + COUNT):
+        program, given = random_devices.Program(Draws.seeded(seed)), random_devices.inputs()
+        gm = devices.traced(program.run, given, random_devices.INPUT_DEVICES, {})
+        after = copied(gm)
+        applied = post_grad.find("constructors").apply(after)
+        if not applied.rewritten and not applied.refused:
+            continue
+        after.graph.lint()
+        devices.assert_devices(after)
+        found = check(devices.on_cpu(gm), devices.on_cpu(after), given)
+        assert not found.is_different, f"seed {seed}: {found.text}\n{gm.graph}\n{after.graph}"
+        counts.update({"rewritten": len(applied.rewritten), "refused": len(applied.refused), found.status: 1})
+    print("constructors", dict(counts))
+    assert counts["rewritten"] and counts["refused"] and counts["same"] > counts["not-checked"]
+
+
+def test_wrappers_keep_the_graphs_of_the_oracle_right() -> None:
+    counts = collections.Counter[str]()
+    for seed in range(FIRST, FIRST + COUNT):
+        graph = random_graph(seed)
+        after = graph.copy()
+        applied = post_grad.find("wrappers").apply(after)
+        if not applied.rewritten and not applied.refused:
+            continue
+        after.graph.lint()
+        assert len(list(filter(is_wrapper, (n.target for n in after.graph.nodes)))) == len(applied.refused)
+        found = check(graph.gm, after, graph.inputs)
+        assert not found.is_different, f"seed {seed}: {found.text}\n{graph.gm.graph}\n{after.graph}"
+        counts.update({"rewritten": len(applied.rewritten), "refused": len(applied.refused), found.status: 1})
+        counts.update(r.reason for r in applied.refused)
+    print("wrappers", dict(counts))
+    assert counts["rewritten"] and counts["same"] > counts["not-checked"]
 
 
 def test_all_rules_together_keep_the_graphs_of_the_oracle_right() -> None:
