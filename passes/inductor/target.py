@@ -55,4 +55,5 @@ class CopyingTarget(InductorTarget):
         return Refusal(Reason.LOWERING, (candidate.operand_node,))
 
 
-INDUCTOR, COPYING = InductorTarget(), CopyingTarget()
+INDUCTOR = InductorTarget()
+COPYING = CopyingTarget()
