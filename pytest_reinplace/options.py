@@ -177,7 +177,7 @@ def add_options(parser: pytest.Parser) -> None:
     """Register the options with pytest. No option takes an optional value, and every default is ``None``."""
     group = parser.getgroup("reinplace", "reinplacing of torch.compile")
     for option in OPTIONS:
-        text = f"{option.help} (environment: {option.variable}, ini: {option.dest})"
+        text = f"{option.help} (environment: {option.variable}, ini: {option.dest})".replace("%", "%%")
         if option.many:
             group.addoption(
                 option.flag,

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
 import torch
-from torch.fx import GraphModule, Node
+from torch.fx import Graph, GraphModule, Node
 
 from .._torch import private
+from ..post_grad.rule import around_each
 
 _STAGES = {"joint_graph_passes": "joint", "post_grad_passes": "post_grad"}
 _ENTRIES = ("LoweringPatternEntry", "GraphPatternEntry", "ReplacementPatternEntry")
@@ -49,7 +50,14 @@ def following(follower: Follower) -> Iterator[None]:
         for name in ("_recursive_joint_graph_passes", "_recursive_post_grad_passes"):
             run = private("torch._inductor.compile_fx", name)
             stack.enter_context(_replaced(sys.modules[run.__module__], name, _begun(run, follower)))
+        stack.enter_context(around_each(lambda graph, name: _ours_told(graph, name, follower)))
         yield
+
+
+def _ours_told(graph: Graph, name: str, follower: Follower) -> contextlib.AbstractContextManager[None]:
+    """Follow a rule of ours, which runs inside a hook of Inductor's."""
+    gm = graph.owning_module
+    return contextlib.nullcontext() if gm is None else follower.passed(gm, "", name)
 
 
 def _pass_told(apply: Callable[..., Any], follower: Follower) -> Callable[..., Any]:

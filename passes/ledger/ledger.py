@@ -95,7 +95,9 @@ class Ledger:
 
     def _graph(self, point: int) -> GraphModule:
         if not 0 <= point < len(self._points):
-            raise ReinplaceError(f"expected one of {len(self.applications)} applications, from 0")
+            raise ReinplaceError(
+                f"expected the number of one of {len(self.applications)} applications, from 0"
+            )
         return self._attributes.module_of(self._points[point].state())
 
     @property
@@ -142,16 +144,19 @@ class Ledger:
         return other
 
     def assert_right(self) -> None:
-        """Raise ``AssertionError`` where an application broke the contract, naming each.
+        """Raise ``AssertionError`` where an application broke the contract or was not checked, naming each.
 
         Raises:
-            ReinplaceError: nothing was checked, so nothing can be said.
+            ReinplaceError: nothing was to be checked, so nothing can be said.
         """
         if not any(a.finding for a in self.applications) and self.applications:
             raise ReinplaceError('expected a ledger that was checked: record(..., inputs=..., check="rules")')
         wrong = [str(a) for a in self.applications if a.is_wrong]
-        if wrong:
-            raise AssertionError("\n".join([f"{len(wrong)} applications break the contract:", *wrong]))
+        left = [f"{a}: {a.finding.text}" for a in self.applications if a.finding and a.finding.is_unchecked]
+        told = [*_counted(wrong, "break the contract", "breaks the contract")]
+        told += _counted(left, "were not checked", "was not checked")
+        if told:
+            raise AssertionError("\n".join(told))
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data, for JSON."""
@@ -160,3 +165,9 @@ class Ledger:
             "passes": [dataclasses.asdict(run) for run in self.passes],
             "crash": None if self.crash is None else dataclasses.asdict(self.crash),
         }
+
+
+def _counted(lines: Sequence[str], many: str, one: str) -> list[str]:
+    """Return lines below one that counts them; none where there are none."""
+    head = f"1 application {one}:" if len(lines) == 1 else f"{len(lines)} applications {many}:"
+    return [head, *lines] if lines else []

@@ -63,6 +63,9 @@ def recorded(
         raise ReinplaceError(f'expected check="off", "passes" or "rules", got {check!r}')
     if check != "off" and inputs is None:
         raise ReinplaceError(f"expected inputs for check={check!r}: a real tensor for each placeholder")
+    wanted = len(gm.graph.find_nodes(op="placeholder"))
+    if inputs is not None and len(inputs) != wanted:
+        raise ReinplaceError(f"expected {wanted} inputs, one for each placeholder, got {len(inputs)}")
     recorder, error = Recorder(gm), None
     try:
         with _torch.following(_Only(gm, recorder)):

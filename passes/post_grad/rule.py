@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import dataclasses
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
@@ -51,6 +53,20 @@ class GraphPass(Protocol):
         """Rewrite the graph of a module wherever that is legal."""
 
 
+Around = Callable[[Graph, str], contextlib.AbstractContextManager[None]]
+_around: contextvars.ContextVar[Around | None] = contextvars.ContextVar("around", default=None)
+
+
+@contextlib.contextmanager
+def around_each(around: Around) -> Iterator[None]:
+    """Have each rule that is applied inside the block applied inside ``around(graph, name)``."""
+    token = _around.set(around)
+    try:
+        yield
+    finally:
+        _around.reset(token)
+
+
 Place = tuple[str, Node | None, str]  # the name of a node; the node and why it stays, where it does
 Places = Iterator[Place]
 
@@ -79,6 +95,11 @@ class Rule:
 
     def on_graph(self, graph: Graph) -> Applied:
         """Rewrite a graph wherever that is legal."""
+        around = _around.get()
+        with contextlib.nullcontext() if around is None else around(graph, self.name):
+            return self._on_graph(graph)
+
+    def _on_graph(self, graph: Graph) -> Applied:
         places = list(self.rewrite(graph))
         rewritten = tuple(name for name, left, _ in places if left is None)
         refused = tuple(Refusal(self.name, left, why) for _, left, why in places if left is not None)

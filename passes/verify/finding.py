@@ -32,6 +32,11 @@ class Finding:
         return cls("not-checked", reason)
 
     @property
+    def is_unchecked(self) -> bool:
+        """Whether nothing is known."""
+        return self.status == "not-checked"
+
+    @property
     def is_different(self) -> bool:
         """Whether the contract is broken."""
         return self.status == "different"

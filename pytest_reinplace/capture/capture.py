@@ -264,6 +264,12 @@ class Capture:
 
         return compile_one
 
+    def _passed(self, gm: Any) -> Callable[[str], contextlib.AbstractContextManager[None]]:
+        """Return what follows the pass under test over a graph."""
+        if self.following is None:
+            return contextlib.nullcontext
+        return functools.partial(self.following.watch.passed, gm, "")
+
     @contextlib.contextmanager
     def _frame(self, frame: _Frame) -> Iterator[None]:
         outer = getattr(self._frames, "current", None)
@@ -286,6 +292,7 @@ class Capture:
                 pictured=self.pictured,
                 least_bytes=least_bytes,
                 unseen=frame.unseen(gm),
+                passed=self._passed(gm),
             )
         result = post_grad.stage(name, run)
         if post_grad.is_done:

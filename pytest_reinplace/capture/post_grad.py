@@ -37,6 +37,7 @@ class PostGrad:
         pictured: whether it is drawn for a page.
         least_bytes: what it has to move at least, if that is known.
         unseen: the outputs that its caller does not see, if that is known.
+        passed: follows the pass under test, which runs in the place of one of Inductor's.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class PostGrad:
         pictured: bool = False,
         least_bytes: int = 0,
         unseen: Unseen | None = None,
+        passed: Callable[[str], contextlib.AbstractContextManager[None]] = contextlib.nullcontext,
     ) -> None:
         self.is_done: bool = False
         self._pictured = pictured
@@ -61,7 +63,7 @@ class PostGrad:
         self._own: Report | None = None
         self._judgement: Judgement | None = None
         self._text = self._after = ""
-        self._least_bytes, self._unseen = least_bytes, unseen
+        self._least_bytes, self._unseen, self._passed = least_bytes, unseen, passed
 
     def stage(self, name: str, run: Callable[[], Any]) -> Any:
         """Carry out one stage and note what it tells."""
@@ -121,7 +123,8 @@ class PostGrad:
         if self._under_test.is_stock:
             return run()
         try:
-            self._under_test.rewrite(self._gm, is_inference=self._is_inference)
+            with self._passed(self._under_test.name):
+                self._under_test.rewrite(self._gm, is_inference=self._is_inference)
         except Exception as error:
             # Torch makes an error of its own of it and drops the notes; traceback and message stay.
             said = f"{type(error).__name__}: {error}"

@@ -85,8 +85,10 @@ def _run_on_function(given: argparse.Namespace) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="pytest-reinplace",
-        description="Show, compare and merge reports, comment on pull requests, explain one function.",
-        epilog="Exit codes: 0 fine, 1 a limit is exceeded, 2 wrong usage or an input that cannot be used.",
+        description="Show, compare and merge reports, comment on pull requests, explain one function, or say "
+        "which pass made it wrong.",
+        epilog="Exit codes: 0 fine, 1 a limit is exceeded or (blame) somebody is to blame, 2 wrong usage or "
+        "an input that cannot be used.",
     )
     version = _torch.version("pytest-reinplace") or "unknown"
     parser.add_argument("--version", action="version", version=f"pytest-reinplace {version}")

@@ -147,7 +147,7 @@ def test_a_wrong_rule_is_a_finding_of_all_reports(project: pytest.Pytester) -> N
     options = "--reinplace-verify-rules", "--reinplace-pass=wrong:negate", "--reinplace-report"
     result = run(project, *options, "--reinplace-markdown=out.md", "-v", name="Idle")
     result.assert_outcomes(failed=1)
-    told = "a pass breaks the contract: 0 post_grad / reinplace_inplaceable_ops, node relu"
+    told = "a pass breaks the contract: 0 post_grad / reinplace_inplaceable_ops/wrong:negate, node relu"
     assert told in " ".join(result.stdout.str().split())
     assert "Findings" in (project.path / "out.md").read_text()
 
@@ -205,3 +205,31 @@ def test_a_limit_without_a_report_is_refused(project: pytest.Pytester, text: str
     result.stderr.fnmatch_lines(
         [f"ERROR: --reinplace-fail-on: expected --reinplace-compare=PATH with {metric}*"]
     )
+
+
+def test_the_pass_under_test_is_named_inside_the_stage_that_it_takes_the_place_of(
+    compiling: pytest.Pytester,
+) -> None:
+    compiling.makepyfile(
+        my_passes="""
+        import torch
+
+        def doubled(gm):
+            (output,) = gm.graph.find_nodes(op="output")
+            (result, *rest) = output.args[0]
+            with gm.graph.inserting_before(output):
+                new = gm.graph.call_function(torch.ops.aten.clone.default, (result,))
+            new.meta.update(result.meta)
+            output.args = ((new, *rest),)
+        """,
+        test_it="""
+        import torch
+
+        def test_it(reinplace):
+            torch.compile(lambda x: x * 2)(torch.ones(4))
+        """,
+    )
+    arguments = ["--reinplace-pass=my_passes:doubled", "--reinplace-ledger", "--reinplace-backend=graph"]
+    compiling.runpytest_inprocess(*arguments, "--reinplace-json=out.json").assert_outcomes(passed=1)
+    (graph,) = json.loads((compiling.path / "out.json").read_text())["tests"]["test_it.py::test_it"]["graphs"]
+    assert "reinplace_inplaceable_ops/my_passes:doubled" in [a["pass"] for a in graph["applications"]]

@@ -153,7 +153,7 @@ def test_a_wrong_pass_under_test_is_named(compiling: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(
         [
             "graph [[]fw 0/0]: a pass breaks the contract (pass mine:negate, backend graph)",
-            "  0 post_grad / reinplace_inplaceable_ops, node sin at test_own.py:4: +0 nodes; output 0 *",
+            "  0 post_grad / reinplace_inplaceable_ops/mine:negate, node sin at test_own.py:4: +0 nodes; *",
         ]
     )
 

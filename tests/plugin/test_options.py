@@ -166,3 +166,9 @@ def test_resolved_values_are_left_for_other_readers(pytester: pytest.Pytester) -
     config = pytester.parseconfig()
     resolve(config, {"REINPLACE_PASS": "exact"})
     assert config.getoption("reinplace_pass") == "exact"
+
+
+def test_the_help_of_pytest_has_all_options(pytester: pytest.Pytester) -> None:
+    result = pytester.runpytest_inprocess("--help")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*pass_seconds:20%*"])

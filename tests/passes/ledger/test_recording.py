@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.fx import Graph, GraphModule
 
-from pytest_reinplace.passes import ReinplaceError
+from pytest_reinplace.passes import ReinplaceError, inductor_options
 from pytest_reinplace.passes.ledger import (
     Ledger,
     blamed,
@@ -66,7 +66,7 @@ def test_a_wrong_rule_of_inductor_is_named(program: Callable[..., Any], check: A
     assert (wrong.stage, wrong.pass_name, wrong.rule) == WRONG[program]
     assert wrong.source is not None and wrong.source.startswith("tests/passes/ledger/test_recording.py:")
     assert [a.number for a in ledger.applications if a.is_wrong] == [wrong.number]
-    with pytest.raises(AssertionError, match=f"1 applications break the contract:\n{wrong.number} "):
+    with pytest.raises(AssertionError, match=f"1 application breaks the contract:\n{wrong.number} "):
         ledger.assert_right()
 
 
@@ -266,7 +266,7 @@ def test_a_ledger_that_was_not_checked_says_nothing_of_the_contract(
             ask()
     with pytest.raises(ReinplaceError, match="expected contract, copies, nodes"):
         blamed(ledger, "speed")
-    with pytest.raises(ReinplaceError, match="expected one of 1 applications"):
+    with pytest.raises(ReinplaceError, match="expected the number of one of 1 applications"):
         ledger.graph_after(1)
 
 
@@ -400,3 +400,29 @@ def test_nothing_is_followed_while_a_watch_pauses() -> None:
         with watch.pausing():
             record(copied(gm), "post_grad")
         assert watch.ledgers == ()
+
+
+def test_what_was_not_checked_is_not_right() -> None:
+    gm, inputs = functional(lambda x: x * 2 + torch.rand(5), arange(5))
+
+    def draws_again(graph: Graph) -> None:
+        (node,) = graph.find_nodes(op="call_function", target=aten.rand.default)
+        with graph.inserting_before(node):
+            new = graph.call_function(node.target, node.args, node.kwargs)
+        new.meta.update(node.meta)
+        node.replace_all_uses_with(new)
+        graph.erase_node(node)
+
+    ledger = record(gm, draws_again, inputs=inputs, check="rules")
+    with pytest.raises(AssertionError, match="1 application was not checked:\n0 pipeline / .*other random"):
+        ledger.assert_right()
+    with pytest.raises(ReinplaceError, match="expected 1 inputs, one for each placeholder, got 0"):
+        record(gm, draws_again, inputs=[], check="rules")
+
+
+def test_our_rules_are_named_inside_their_hook() -> None:
+    gm, inputs = functional(cat_of_split, arange(2, 5))
+    with torch._inductor.config.patch(inductor_options(stage="post_grad")):
+        ledger = record(gm, STAGES, inputs=inputs, check="rules")
+    assert "post_grad_custom_pre_pass/cat_of_split" in ledger.by_pass()
+    ledger.assert_right()
