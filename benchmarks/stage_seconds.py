@@ -64,14 +64,12 @@ def _model_times(layers: int, rounds: int, *, train: bool) -> Times:
     kind = "training" if train else "inference"
     times: Times = collections.defaultdict(lambda: collections.defaultdict(list))
     for side in _in_turn(rounds):
-        seconds = collections.Counter[str]()
+        seconds = collections.defaultdict[str, float](float)
 
-        def note(
-            stage: str, gm: GraphModule, took: float, seconds: collections.Counter[str] = seconds
-        ) -> None:
+        def note(stage: str, gm: GraphModule, took: float, seconds: dict[str, float] = seconds) -> None:
             seconds[stage] += took
 
-        torch._dynamo.reset()
+        torch.compiler.reset()
         with _torch.configured(SIDES[side]), torch.set_grad_enabled(train):
             result = torch.compile(model, backend=_torch.backend(note))(tokens, use_cache=False).logits
             if train:

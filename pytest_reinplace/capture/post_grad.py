@@ -49,7 +49,7 @@ class PostGrad:
         pictured: bool = False,
         least_bytes: int = 0,
         unseen: Unseen | None = None,
-        passed: Callable[[str], contextlib.AbstractContextManager[None]] = contextlib.nullcontext,
+        passed: Callable[[str], contextlib.AbstractContextManager[Any]] | None = None,
     ) -> None:
         self.is_done: bool = False
         self._pictured = pictured
@@ -63,7 +63,7 @@ class PostGrad:
         self._own: Report | None = None
         self._judgement: Judgement | None = None
         self._text = self._after = ""
-        self._least_bytes, self._unseen, self._passed = least_bytes, unseen, passed
+        self._least_bytes, self._unseen, self._passed = least_bytes, unseen, passed or contextlib.nullcontext
 
     def stage(self, name: str, run: Callable[[], Any]) -> Any:
         """Carry out one stage and note what it tells."""

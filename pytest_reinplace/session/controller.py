@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ..base import launch
+from ..base import launch, terminated
 from ..record.record import Record
-from . import device, terminated
+from . import device
 from .item_capture import settings_of
 
 if TYPE_CHECKING:
