@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 CATS = ("cat_of_split", "split_of_cat", "cat_of_cat")
+CONSTANTS = ("cumsum", "scatter")
 COPIES = ("cat_of_split", "split_of_cat", "neutral", "no_ops")
 
 
@@ -73,13 +74,9 @@ MUTANTS = (
     Mutant("cat_of_cat", "or set(part.users) != {outer}", ""),
     Mutant("cat_of_cat", "if first.dim() != val.dim():", "if False:"),
     Mutant("cat_of_cat", "if len(parts) != 2 or", "if len(parts) < 2 or"),
-    Mutant("cumsum", "is_held = value == math.trunc(value) and", "is_held ="),
-    Mutant(
-        "cumsum",
-        "held, info = math.trunc(value), torch.iinfo(dtype)",
-        "held, info = round(value), torch.iinfo(dtype)",
-    ),
-    Mutant("cumsum", "return int(bool(value))", "return int(value)"),
+    Mutant("ground", "whole, info = math.trunc(value),", "whole, info = round(value),", CONSTANTS),
+    Mutant("ground", "return bool(value)", "return int(value)", CONSTANTS),
+    Mutant("ground", "return whole if info.min <= whole <= info.max else None", "return whole", CONSTANTS),
     Mutant("cumsum", "if any(name in written(user) for user, name in uses(constant)):", "if False:"),
     Mutant(
         "cumsum",
@@ -89,7 +86,7 @@ MUTANTS = (
     Mutant("cumsum", "if val.dtype != torch.int64:", "if False:"),
     Mutant("cumsum", "dim = dim_of(node, val.dim())\n    count", "dim = 0\n    count"),
     Mutant("cumsum", "if val.dim() == 0:", "if False:"),
-    Mutant("cumsum", "or dtype.is_complex or not math.isfinite", "or not math.isfinite"),
+    Mutant("ground", "or dtype.is_complex:", "or False:", CONSTANTS),
     Mutant("cumsum", "if val.dtype == torch.bool or val.dtype.is_complex:", "if False:"),
     Mutant(
         "neutral",

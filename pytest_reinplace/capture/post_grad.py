@@ -147,17 +147,13 @@ class PostGrad:
             self._problem = _failed("analysing it", error)
 
     def _note(self, report: Report, text: str) -> None:
-        """Note what our pass says of itself.
-
-        It says nothing of a graph that it leaves functional, because it cannot analyse it or because Inductor
-        would compute something else: what is copied there is judged as after any other pass.
-        """
+        """Note what our pass says of itself; it skips a graph that it cannot analyse, and says nothing."""
         self._own, self._text, self._problem = report, text, ""
         if not report.outcomes:
             self._look()
 
     def _conclude(self) -> None:
-        if not (self._own and self._own.outcomes) and self._before is not None:
+        if self._own is None and self._before is not None:
             try:
                 self._judgement = judge(self._before, self._gm.graph)
             except Exception as error:  # noqa: BLE001  (looking on must not break the user's compilation)

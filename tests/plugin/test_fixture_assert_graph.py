@@ -53,11 +53,11 @@ after
 
 @pytest.fixture
 def project(compiling: pytest.Pytester) -> pytest.Pytester:
-    compiling.makepyfile(test_it=PROJECT + TEST)
+    compiling.makepyfile(test_golden=PROJECT + TEST)
     return compiling
 
 
-def graph_file(project: pytest.Pytester, name: str = "fold", module: str = "test_it") -> Path:
+def graph_file(project: pytest.Pytester, name: str = "fold", module: str = "test_golden") -> Path:
     return project.path / f"{module}.graphs" / f"{name}.graph"
 
 
@@ -66,7 +66,7 @@ def test_a_missing_file_fails_with_its_text_and_update_writes_it(project: pytest
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
         [
-            "E*test_it.graphs/fold.graph is missing",
+            "E*test_golden.graphs/fold.graph is missing",
             "E*hint: pytest --reinplace-update writes what came; read it before you commit it; it would be",
             "E*mul: float32[[]2, 5[]] = aten.mul.Tensor(arg, 2)",
         ]
@@ -78,7 +78,7 @@ def test_a_missing_file_fails_with_its_text_and_update_writes_it(project: pytest
         [
             "*reinplace graphs*",
             "+before",
-            "test_it.graphs/fold.graph: 1 graph updated, of test_it.py::test_it",
+            "test_golden.graphs/fold.graph: 1 graph updated, of test_golden.py::test_it",
         ]
     )
     assert graph_file(project).read_text() == FOLD
@@ -90,21 +90,21 @@ def test_a_missing_file_fails_with_its_text_and_update_writes_it(project: pytest
 
 def test_another_graph_fails_with_a_diff_until_it_is_updated(project: pytest.Pytester) -> None:
     project.runpytest_inprocess(UPDATE).assert_outcomes(passed=1)
-    project.makepyfile(test_it=(PROJECT + TEST).replace("* 2", "* 3"))
+    project.makepyfile(test_golden=(PROJECT + TEST).replace("* 2", "* 3"))
     old = graph_file(project).read_bytes()
     for options in ([], ["--reinplace-update-clones"], [DIFF], [DIFF, UPDATE]):
         result = project.runpytest_inprocess(*options)
         result.assert_outcomes(failed=1)
         result.stdout.fnmatch_lines(
             [
-                "E*the graph is not as in test_it.graphs/fold.graph",
+                "E*the graph is not as in test_golden.graphs/fold.graph",
                 "E*-    mul: float32[[]2, 5[]] = aten.mul.Tensor(arg, 2)",
                 "E*+    mul: float32[[]2, 5[]] = aten.mul.Tensor(arg, 3)",
             ]
         )
         assert graph_file(project).read_bytes() == old
         if DIFF in options:
-            result.stdout.fnmatch_lines(["test_it.graphs/fold.graph: 1 graph would be updated, *"])
+            result.stdout.fnmatch_lines(["test_golden.graphs/fold.graph: 1 graph would be updated, *"])
     project.runpytest_inprocess(UPDATE).assert_outcomes(passed=1)
     assert graph_file(project).read_text() == FOLD.replace(", 2)\n    return", ", 3)\n    return")
 
@@ -120,7 +120,7 @@ def test_two_tests_with_one_name_and_other_graphs_leave_it(
     project: pytest.Pytester, workers: list[str]
 ) -> None:
     project.makepyfile(
-        test_it=PROJECT
+        test_golden=PROJECT
         + "import pytest\n@pytest.mark.parametrize('factor', [2, 3])\n"
         + "def test_it(reinplace, assert_graph, factor):\n"
         + "    assert_graph('fold', reinplace.trace(lambda x: x * factor, torch.ones(2)).gm.graph)\n"
@@ -128,13 +128,15 @@ def test_two_tests_with_one_name_and_other_graphs_leave_it(
     result = project.runpytest_inprocess(UPDATE, *workers)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
-        ["test_it.graphs/fold.graph: left as it is: its tests disagree: give each of them a name of its own*"]
+        [
+            "test_golden.graphs/fold.graph: left as it is: its tests disagree: give each of them a name of its own*"
+        ]
     )
     assert not graph_file(project).exists()
 
 
 def test_workers_have_their_graphs_written_by_one_process(project: pytest.Pytester) -> None:
-    project.makepyfile(test_it=PROJECT + TEST, test_other=PROJECT + TEST.replace("fold)", "no_pass)"))
+    project.makepyfile(test_golden=PROJECT + TEST, test_other=PROJECT + TEST.replace("fold)", "no_pass)"))
     project.makepyfile(test_other=PROJECT + TEST)
     project.runpytest_inprocess(UPDATE, "-n2").assert_outcomes(passed=2)
     assert graph_file(project).read_text() == graph_file(project, module="test_other").read_text() == FOLD
@@ -158,7 +160,7 @@ def test_workers_have_their_graphs_written_by_one_process(project: pytest.Pytest
 )
 def test_what_is_asked_wrong_is_told(project: pytest.Pytester, body: str, error: str) -> None:
     project.makepyfile(
-        test_it=f"{PROJECT}\ndef test_it(reinplace, assert_graph):\n"
+        test_golden=f"{PROJECT}\ndef test_it(reinplace, assert_graph):\n"
         f"    gm = reinplace.trace(fold, torch.ones(2, 5)).gm\n    {body}\n"
     )
     result = project.runpytest_inprocess(UPDATE)
@@ -169,13 +171,13 @@ def test_what_is_asked_wrong_is_told(project: pytest.Pytester, body: str, error:
 
 def test_of_a_test_that_fails_otherwise_or_should_nothing_is_written(project: pytest.Pytester) -> None:
     project.makepyfile(
-        test_it=PROJECT + TEST + "    assert 0\n",
+        test_golden=PROJECT + TEST + "    assert 0\n",
         test_other=PROJECT + TEST.replace("def test_it", "import pytest\n@pytest.mark.xfail\ndef test_it"),
     )
     result = project.runpytest_inprocess(UPDATE)
     result.assert_outcomes(failed=1, xfailed=1)
     result.stdout.fnmatch_lines(
-        ["test_it.graphs/fold.graph: left as it is: its test fails for something else *"]
+        ["test_golden.graphs/fold.graph: left as it is: its test fails for something else *"]
     )
     assert not graph_file(project).exists() and not graph_file(project, module="test_other").exists()
 

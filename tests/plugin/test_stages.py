@@ -14,7 +14,6 @@ from pytest_reinplace.capture import install, pass_under_test
 from pytest_reinplace.capture.capture import Capture
 from pytest_reinplace.capture.replay import Replay
 from pytest_reinplace.passes import _torch
-from pytest_reinplace.passes.inductor.schedule import attempts
 
 SCATTER = "aten::slice_scatter.self"
 
@@ -119,20 +118,3 @@ def test_rules_of_ours_take_the_place_of_those_that_give_an_input_back(name: str
     assert (result.untyped_storage().data_ptr() == x.untyped_storage().data_ptr()) is is_shared
     assert capture.graphs[0].pass_name == name
     assert len(seen) == 1 and "cat.default" in seen[0]  # a pass of the user's is there before our rules
-
-
-def test_what_our_pass_leaves_functional_is_told_as_copied(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where Inductor's schedule was wrong, and the graph is lowered once more without writes in place."""
-
-    def largest(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
-        return torch.zeros(4).scatter_reduce_(0, index, x, "amax") + 1
-
-    inputs = torch.ones(4), torch.arange(4)
-    with Capture("exact", "graph") as capture:
-        torch.compile(largest)(*inputs)
-    assert (capture.report.clones, capture.report.reinplaced) == ([], ["aten::scatter_reduce.self"])
-    monkeypatch.setattr(attempts, "why_functional", lambda: "Inductor's schedule is wrong")
-    torch._dynamo.reset()
-    with Capture("exact", "graph") as capture:
-        torch.compile(largest)(*inputs)
-    assert (capture.report.clones, capture.report.reinplaced) == (["aten::scatter_reduce.self"], [])
