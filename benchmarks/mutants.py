@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
+import contextlib
 import logging
 import multiprocessing
 import sys
 import types
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -133,8 +134,22 @@ def hunted(seeds: Sequence[int], mutants: Sequence[Mutant] = MUTANTS) -> list[tu
 
     The last one is the rules as they are.
     """
+    with warnings.catch_warnings(), _without_logs():
+        warnings.simplefilter("ignore")
+        return _hunted(seeds, mutants)
+
+
+@contextlib.contextmanager
+def _without_logs() -> Iterator[None]:
+    before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
-    warnings.simplefilter("ignore")
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
+def _hunted(seeds: Sequence[int], mutants: Sequence[Mutant]) -> list[tuple[Found, int]]:
     hunts, right = [Hunt(mutant) for mutant in mutants], Hunt(AS_IT_IS)
     for seed in seeds:
         gm, inputs = made(seed)
