@@ -105,3 +105,27 @@ def test_what_somebody_froze_stays_frozen() -> None:
         assert gc.get_freeze_count() == frozen > 0
     finally:
         gc.unfreeze()
+
+
+@pytest.mark.skipif(gc.get_freeze_count() > 0, reason="this Python froze some objects when it started")
+def test_cycles_that_are_left_are_collected_once_a_quarter_is_new() -> None:
+    """A process that rewrites graph after graph held on to all of them: 150 KB for each small one."""
+
+    class Cycle:
+        def __init__(self) -> None:
+            self.me = self
+
+    before = gc.isenabled()
+    gc.enable()
+    gc.collect()
+    rounds = 3 + len(gc.get_objects()) // 4 // 10_000
+    first: weakref.ref[Cycle] | None = None
+    try:
+        for _ in range(rounds):
+            with paused():
+                made = [Cycle() for _ in range(10_000)]
+                first = first or weakref.ref(made[0])
+            del made
+        assert first is not None and first() is None
+    finally:
+        gc.enable() if before else gc.disable()
