@@ -14,6 +14,7 @@ import random
 import statistics
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch.fx import GraphModule
@@ -60,7 +61,8 @@ def _model_times(layers: int, rounds: int, *, train: bool) -> Times:
         num_key_value_heads=2,
         vocab_size=128,
     )
-    model, tokens = LlamaForCausalLM(config), torch.arange(16).reshape(1, 16)
+    model: Any = LlamaForCausalLM(config)
+    tokens = torch.arange(16).reshape(1, 16)
     kind = "training" if train else "inference"
     times: Times = collections.defaultdict(lambda: collections.defaultdict(list))
     for side in _in_turn(rounds):
@@ -71,7 +73,8 @@ def _model_times(layers: int, rounds: int, *, train: bool) -> Times:
 
         torch.compiler.reset()
         with _torch.configured(SIDES[side]), torch.set_grad_enabled(train):
-            result = torch.compile(model, backend=_torch.backend(note))(tokens, use_cache=False).logits
+            fast: Any = torch.compile(model, backend=_torch.backend(note))
+            result = fast(tokens, use_cache=False).logits
             if train:
                 result.sum().backward()
         seconds["all"] = sum(seconds.values())
