@@ -29,7 +29,9 @@ def paused() -> Iterator[None]:
             gc.enable()
 
 
+_FEW = 20_000
 _made = 0  # since all was looked at: objects that were made inside and are left
+_all = 0  # objects that there were then
 
 
 def _make_old() -> None:
@@ -40,12 +42,11 @@ def _make_old() -> None:
 
     Python 3.12 freezes some when it starts, so there this does nothing.
     """
-    global _made
+    global _made, _all
     if not gc.get_freeze_count():
         _made += gc.get_count()[0]
         gc.freeze()
-        count = gc.get_freeze_count()
         gc.unfreeze()
-        if _made * 4 > count:
-            _made = 0
+        if _made > max(_FEW, _all // 4):
             gc.collect()
+            _made, _all = 0, len(gc.get_objects())  # counted only now: it takes tens of milliseconds

@@ -19,8 +19,10 @@ from pytest_reinplace.capture.followed import Followed, Following
 from pytest_reinplace.entry.entry import SUFFIX, Entry, load
 from pytest_reinplace.entry.run import built, run
 from pytest_reinplace.measure import baseline
+from pytest_reinplace.passes.inductor.schedule.races import Races
 from pytest_reinplace.passes.ledger import Ledger
 from pytest_reinplace.passes.ledger.copies import copies_of
+from pytest_reinplace.passes.verify import watching_schedules
 
 # Other graphs on other torches: on 2.15 masked values are no index_put, on 2.11 the forward hands its zeros
 # to the backward, which makes them itself later.
@@ -174,3 +176,13 @@ def test_an_entry_is_as_expected_on_the_cpu(entry: Entry, pass_name: str, ledger
         verdict = dataclasses.replace(verdict, differences=())
     if verdict.problems():
         pytest.fail(str(verdict), pytrace=False)
+
+
+def test_a_write_into_one_part_of_a_concatenation_spoils_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry, found = ENTRIES["gnn-scatter-add"], list[str]()
+    with watching_schedules(found.append):
+        run(entry, entry.presets["cpu"], "exact", "inductor", FOLDER)
+        assert found == []
+        monkeypatch.setattr(Races, "are_apart", lambda *args: False)
+        run(entry, entry.presets["cpu"], "exact", "inductor", FOLDER)
+    assert len(found) == 1 and found[0].startswith("cat reads ")
