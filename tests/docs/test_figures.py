@@ -83,7 +83,7 @@ def test_the_readme_says_the_same() -> None:
     (less, more), found = compared("peak_bytes"), ratios().values()
     faster, slower = [r for r in found if r[2] < 1], sorted(r for r in found if r[1] > 1)
     assert more == 0  # else the sentence says something else
-    by = " and ".join(f"{100 * (median - 1):.0f}" for median, _, _ in slower)
+    by = " and ".join(f"{100 * (median - 1):.1f}" for median, _, _ in slower)
     assert (
         f"One call of each of the {len(BOTH)} programs that we measured on an H200 copies {saved()} less "
         f"with our pass. {less} of them hold less memory at their peak, none holds more; "
