@@ -42,12 +42,18 @@ def record(
 
     Raises:
         ReinplaceError: the pipeline is none, or ``inputs`` are missing.
-        Exception: what a pass raises.
+        Exception: what a pass raises, with a note that names the pass; its attribute ``ledger`` is the
+            ledger up to there.
     """
     ledger, error = recorded(gm, pipeline, inputs=inputs, check=check, regenerated=regenerated)
-    if error is not None:
-        raise error
-    return ledger
+    if error is None:
+        return ledger
+    if ledger.crash is not None:
+        error.add_note(
+            f"{ledger.crash}, after {len(ledger.applications)} applications; they are in error.ledger"
+        )
+        error.ledger = ledger  # type: ignore[attr-defined]
+    raise error
 
 
 def recorded(

@@ -7,6 +7,7 @@ with the reason; every node that they make has its fake value. Must not know how
 
 from __future__ import annotations
 
+import difflib
 import importlib
 
 from .rule import Applied, GraphPass, Refusal, Rule
@@ -27,9 +28,11 @@ def find(name: str) -> Rule:
     """Return the rule of a name; its module is imported when it is asked for.
 
     Raises:
-        KeyError: there is no such rule; the message lists them.
+        KeyError: there is no such rule; the message lists them, and says which one is near.
     """
     if name not in ORDER:
-        raise KeyError(f"expected one of the rules {', '.join(ORDER)}, got {name!r}")
+        near = difflib.get_close_matches(name, ORDER, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise KeyError(f"expected one of the rules {', '.join(ORDER)}, got {name!r}{hint}")
     rule: Rule = importlib.import_module(f".{name}", __package__).RULE
     return rule

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base import wording
+from ..base.nearest import nearest
 from ..base.visible import visible
 from ..record import plain
 from . import inputs
@@ -17,6 +18,8 @@ from .explain import check
 if TYPE_CHECKING:
     from ..capture.followed import Followed
     from ..passes.ledger import Blame, Ledger
+
+_MATCHES = "matches:"
 
 
 def run(
@@ -55,7 +58,7 @@ def run(
     else:
         print(f"{function}: pass {pass_name}, backend graph")
         lines = [line for one in found for line in _lines(*one, is_verbose=form == "verbose")]
-        for line in lines or ["no pass changed anything"]:
+        for line in [*(lines or ["no pass changed anything"]), *_unmatched(found, of)]:
             print(visible(line))
     return int(any(blame is not None for _, _, blame in found))
 
@@ -126,6 +129,17 @@ def _lines(one: Followed, ledger: Ledger, blame: Blame | None, *, is_verbose: bo
     if unchecked := plain.applied().unchecked_of(a.to_dict() for a in ledger.applications):
         lines.append(f"  {unchecked}")
     return lines
+
+
+def _unmatched(found: Sequence[tuple[Followed, Ledger, Blame | None]], of: str) -> Iterator[str]:
+    """Yield that a rule did not fire anywhere, and which did: its name may be misspelt."""
+    if not of.startswith(_MATCHES) or any(blame is not None for _, _, blame in found):
+        return
+    rule = of.removeprefix(_MATCHES)
+    names = sorted(
+        {n for _, ledger, _ in found for a in ledger.applications for n in (a.rule, a.pass_name) if n}
+    )
+    yield f"{rule} fired nowhere{nearest(rule, names) if names else ''}"
 
 
 def _plain(one: Followed, ledger: Ledger, blame: Blame | None) -> dict[str, Any]:

@@ -228,7 +228,15 @@ def _told(limit: Limit, old: StoredTest, new: StoredTest, clones: Iterable[Chang
     elif limit.metric == MATCHES:
         yield from _fewer(old, new, limit)
     else:
-        yield from _excesses(old.figures, new.figures, limit)
+        by = _more_by(old, new) if limit.metric == "pass_copies" else ""
+        yield from (text + by for text in _excesses(old.figures, new.figures, limit))
+
+
+def _more_by(old: StoredTest, new: StoredTest) -> str:
+    """Return which rules and passes bring more copies than before, to be put behind a sentence."""
+    before, now = (ledgers.copies_by(test.record.graphs) for test in (old, new))
+    more = [f"{name} {before[name]} → {now[name]}" for name in sorted(now) if now[name] > before[name]]
+    return f"; more by {', '.join(more)}" if more else ""
 
 
 def _fewer(old: StoredTest, new: StoredTest, limit: Limit) -> Iterator[str]:

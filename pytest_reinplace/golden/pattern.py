@@ -12,6 +12,8 @@ from .text import Line
 _GAP = "..."
 _NOT = "not:"
 _CAPTURE = re.compile(r"\{([A-Za-z_]\w*)\}|\.\.\.")
+# A brace that opens no capture. Those of a dict in a line have quotes, colons or nothing inside.
+_NO_CAPTURE = re.compile(r"\{(?!\})[^{}'\":]*(?:\}|$)")
 _SHOWN = 40
 
 
@@ -58,7 +60,7 @@ def match(lines: Sequence[Line], pattern: str) -> Matched:
     ``not: LINE`` says that there is none between the lines around it.
 
     Raises:
-        PatternError: the pattern has no lines, or is nothing but ``...``.
+        PatternError: the pattern has no lines, is nothing but ``...``, or has a capture that is no name.
     """
     search = _Search(lines, _steps(pattern))
     names = search.found()
@@ -77,16 +79,26 @@ def _steps(pattern: str) -> list[_Step]:
         if text == _GAP:
             is_next = False
         elif text.startswith(_NOT):
-            absent.append((number, text.removeprefix(_NOT).strip()))
+            absent.append((number, _line(number, text.removeprefix(_NOT).strip())))
             is_next = False
         else:
-            steps.append(_Step(number, text, is_next, tuple(absent)))
+            steps.append(_Step(number, _line(number, text), is_next, tuple(absent)))
             absent, is_next = [], True
     if absent:
         steps.append(_Step(count + 1, "", False, tuple(absent)))
     if not steps:
         raise PatternError("expected lines of a graph as a pattern, got none: any graph would match")
     return steps
+
+
+def _line(number: int, text: str) -> str:
+    """Return a line of a pattern; one that cannot mean what it says is an error."""
+    if not text:
+        raise PatternError(f"line {number}: expected a line of a graph behind {_NOT!r}, got none")
+    wrong = _NO_CAPTURE.search(_CAPTURE.sub("", text))
+    if wrong is not None:
+        raise PatternError(f"line {number}: expected {{name}}, the name a word, got {wrong[0]!r} in: {text}")
+    return text
 
 
 class _Search:

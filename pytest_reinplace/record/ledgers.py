@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -24,6 +25,14 @@ def figures_of(graphs: Graphs) -> dict[str, int | float]:
         return {}
     copies = sum(len(one["copies_added"]) for one in found)
     return {"pass_copies": copies, "pass_seconds": sum(one["seconds"] for one in found)}
+
+
+def copies_by(graphs: Graphs) -> Counter[str]:
+    """Return how many copies each rule brought, or each pass where no rule is known."""
+    counts = Counter[str]()
+    for one in applications_of(graphs) or ():
+        counts[names_in(one)[0]] += len(one["copies_added"])
+    return +counts  # without those that brought none
 
 
 def matches_of(graphs: Graphs, rule: str) -> int | None:

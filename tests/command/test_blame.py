@@ -95,6 +95,15 @@ def test_a_pass_of_the_users_that_makes_a_copy_is_blamed_for_it(
     assert "reinplace_inplaceable_ops" in text and "new copies: aten::clone.self; +40 B copied" in text
 
 
+def test_a_rule_that_fired_nowhere_is_told_with_those_that_did(
+    programs: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = f"{programs}:copied"
+    assert blame(f"{programs}:clean", "--pass", name, "--of", "matches:reinplace_inplaceable_op") == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("reinplace_inplaceable_op fired nowhere; valid are 'reinplace_inplaceable_ops/")
+
+
 @pytest.mark.skipif(not ON_213, reason="which rules raise is written down for torch 2.13")
 def test_a_crash_is_blamed_on_the_rule_that_raised(programs: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert blame(f"{programs}:sum_of_scalar") == 2

@@ -37,7 +37,7 @@ def held(old: Any, new: Any, *limits: str) -> list[str]:
             "pass_copies:0",
             [COPY],
             [COPY, COPY],
-            ["pass copies 1 → 2, +1, +100.0 %; allowed is pass_copies:0"],
+            ["pass copies 1 → 2, +1, +100.0 %; allowed is pass_copies:0; more by fuse_mine 1 → 2"],
         ),
         ("pass_seconds:20%", [SLOW], [application(seconds=0.6)], []),
         (

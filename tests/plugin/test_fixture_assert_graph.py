@@ -319,6 +319,27 @@ def test_a_pattern_that_any_graph_has_is_refused(pattern: str) -> None:
         match(GRAPH, pattern)
 
 
+@pytest.mark.parametrize(
+    ("pattern", "told"),
+    [
+        ("{a = sin(x)", r"line 1: expected {name}, the name a word, got '{a = sin\(x\)' in: {a = sin\(x\)"),
+        ("a = ...\n{my-name} = cos(a)", "line 2: .* got '{my-name}'"),
+        ("a = ...\nnot: {1} = cos(a)", "line 2: .* got '.1.'"),
+        ("a = ...\nnot:", "line 2: expected a line of a graph behind 'not:', got none"),
+    ],
+)
+def test_a_capture_that_is_no_name_is_refused(pattern: str, told: str) -> None:
+    with pytest.raises(PatternError, match=f"^{told}"):
+        match(GRAPH, pattern)
+
+
+def test_dicts_in_a_line_are_no_captures() -> None:
+    line = "{_} = wrapper(kwargs = {'x': {}, 'out': {y}})"
+    with pytest.raises(PatternError, match="^line 1"):
+        match(GRAPH, line.replace("{y}", "{y z}"))
+    assert match(GRAPH, line).names is None
+
+
 def test_a_long_graph_is_searched_once_for_each_capture() -> None:
     many = lines(*(f"n{i}: f32[2] = sin(m{i})" for i in range(300)))
     assert match(many, "\n...\n".join(["{_} = sin({_})"] * 12 + ["{_} = cos({_})"])).names is None

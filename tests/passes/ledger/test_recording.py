@@ -223,8 +223,10 @@ def test_a_crash_keeps_what_came_before(graph: tuple[GraphModule, list[Any]]) ->
     assert blame is not None
     assert str(blame).endswith(":fails: ValueError: no such pattern")
     assert len(ledger.applications) == 1
-    with pytest.raises(ValueError, match="no such pattern"):
-        record(gm, fails)
+    with pytest.raises(ValueError, match="no such pattern") as raised:
+        record(gm, [double_negation, fails])
+    note = raised.value.__notes__[-1]
+    assert note.startswith(str(raised.value.ledger.crash)) and note.endswith("; they are in error.ledger")  # type: ignore[attr-defined]
 
 
 def test_a_change_of_order_alone_is_an_application(graph: tuple[GraphModule, list[Any]]) -> None:

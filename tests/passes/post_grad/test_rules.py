@@ -26,8 +26,9 @@ def test_every_file_is_a_rule_in_the_order() -> None:
 
 
 def test_another_name_is_an_error_that_lists_them() -> None:
-    with pytest.raises(KeyError, match="expected one of the rules no_ops, neutral, .*, got 'cat'"):
-        post_grad.find("cat")
+    told = "expected one of the rules no_ops, neutral, .*, got 'cat_of_splits'; did you mean 'cat_of_split'"
+    with pytest.raises(KeyError, match=told):
+        post_grad.find("cat_of_splits")
 
 
 def noted(x: Tensor) -> Tensor:
