@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..judge.graph_facts import TRITON, TRITON_CALL, V1, V2, op_of
+from ..picture.listing import target_text
 from .symbols import Symbols
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class Writer:
             del kwargs["kernel_idx"], kwargs["constant_args_idx"]
         parts = [self._argument(arg, names) for arg in node.args]
         parts += [f"{key}={self._argument(arg, names)}" for key, arg in kwargs.items()]
-        return f" = {_target(node)}({', '.join(parts)}){self._told(node, names)}"
+        return f" = {target_text(node)}({', '.join(parts)}){self._told(node, names)}"
 
     def _told(self, node: Node, names: dict[Node, str]) -> str:
         """Return what a wrapper was told that will be carried out later: it still looks functional then."""
@@ -153,17 +154,6 @@ def _base(node: Node) -> str:
             target = getattr(target, "__name__", target)
     name = re.sub(r"\W", "_", str(target)).strip("_")
     return _NUMBERS.sub("", name).rstrip("_") or "x"
-
-
-def _target(node: Node) -> str:
-    target: Any = node.target
-    if node.op in ("call_method", "call_module"):
-        return f"self.{target}"
-    if callable(getattr(target, "name", None)):  # an operator: its text is aten.add.Tensor
-        return str(target)
-    name = getattr(target, "__name__", None)
-    module = str(getattr(target, "__module__", "")).removeprefix("_")
-    return f"{module}.{name}" if name else _ADDRESS.sub("", str(target))
 
 
 def _attribute(gm: GraphModule, node: Node) -> Any:

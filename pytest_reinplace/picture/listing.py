@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import operator
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ MOST_LINES = 2000
 MOST_CHARACTERS = 300
 _AROUND = 3
 _HEAD = 40
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -112,17 +114,19 @@ def _call(node: Node, names: Mapping[Node, str]) -> str:
         return f"{_argument(node.args[0], names)}[{_argument(node.args[1], names)}]"
     parts = [_argument(arg, names) for arg in node.args]
     parts += [f"{key}={_argument(arg, names)}" for key, arg in node.kwargs.items()]
-    return f"{_target(node)}({', '.join(parts)})"
+    return f"{target_text(node)}({', '.join(parts)})"
 
 
-def _target(node: Node) -> str:
+def target_text(node: Node) -> str:
+    """Return what a node calls, as ``aten.add.Tensor`` or ``operator.getitem``; no addresses of memory."""
     target: Any = node.target
     if node.op in ("call_method", "call_module"):
         return f"self.{target}"
     if callable(getattr(target, "name", None)):  # an operator: its text is aten.add.Tensor
         return str(target)
     name = getattr(target, "__name__", None)
-    return f"{getattr(target, '__module__', '')}.{name}" if name else str(target)
+    module = str(getattr(target, "__module__", "")).removeprefix("_")
+    return f"{module}.{name}" if name else _ADDRESS.sub("", str(target))
 
 
 def _argument(value: Any, names: Mapping[Node, str]) -> str:
