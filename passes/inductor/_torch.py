@@ -95,12 +95,6 @@ def custom_graph_pass() -> Any:
     return private("torch._inductor.custom_graph_pass", "CustomGraphPass")
 
 
-def digest_of_files(files: tuple[str, ...]) -> str:
-    """Return a digest of the contents of files, as Inductor makes it for its cache keys."""
-    digest = private("torch._inductor.custom_graph_pass", "get_hash_for_files")(files)
-    return str(digest.hex() if isinstance(digest, bytes) else digest)
-
-
 def regenerated_outputs(graph: Any) -> dict[int, int]:
     """Return which outputs of a graph AOTAutograd makes anew from an input, for what they are: views of it.
 

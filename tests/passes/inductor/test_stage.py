@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -59,6 +60,27 @@ def test_cold_and_warm_cache_and_a_changed_pass(empty_cache: None, monkeypatch: 
     counters.clear()
     compiled(seen, layer, torch.zeros(5, 4), arange(2, 4), index)
     assert counters["inductor"]["fxgraph_cache_hit"] == 0 and len(seen) == 2
+
+
+def test_the_fingerprint_is_of_every_file_and_of_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(identity, "_PASSES", tmp_path)
+
+    def digest() -> str:
+        identity.fingerprint.cache_clear()
+        return identity.fingerprint()
+
+    (tmp_path / "a.py").write_text("x = 1\n")
+    (tmp_path / "room").mkdir()
+    (tmp_path / "room" / "b.py").write_text("y = 1\n")
+    first = digest()
+    assert digest() == first
+    (tmp_path / "room" / "b.py").write_text("y = 2\n")
+    second = digest()
+    (tmp_path / "room" / "b.py").rename(tmp_path / "b.py")
+    assert len({first, second, digest()}) == 3
+    identity.fingerprint.cache_clear()
 
 
 def test_forward_and_backward(empty_cache: None) -> None:
