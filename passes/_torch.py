@@ -38,7 +38,7 @@ def hop(name: str) -> Any:
     """Return the higher-order operator ``torch.ops.higher_order.<name>``, or ``None`` where it is unknown."""
     try:
         return _known_hop(name)
-    except AttributeError:  # not kept: torch makes some operators when their module is imported
+    except (AttributeError, SeamError):  # not kept: torch makes some operators when their module is imported
         return None
 
 

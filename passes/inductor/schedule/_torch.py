@@ -14,6 +14,7 @@ from ...errors import SeamError
 
 BEFORE_FUSION, AFTER_FUSION = "_pre_fusion_custom_pass", "_post_fusion_custom_pass"
 _SCHEDULER = "torch._inductor.scheduler"
+_GUARDS = "torch._guards"
 _DEPENDENCIES = "torch._inductor.dependencies"
 _NAMES = {"Scheduler": ("can_fuse",), "BaseSchedulerNode": ("get_nodes", "is_foreach", "is_extern")}
 
@@ -31,6 +32,7 @@ def missing() -> str:
             private("torch._inductor.config", name)
         for name in ("MemoryDep", "StarDep", "WeakDep"):
             private(_DEPENDENCIES, name)
+        private(_GUARDS, "TracingContext")
         found = {name: private(_SCHEDULER, name) for name in _NAMES}
     except SeamError as error:
         return str(error)
@@ -84,7 +86,7 @@ def _let_out(kind: type[Exception], module: Any) -> None:
 
 def is_compiling() -> bool:
     """Return whether a graph is being compiled, and not only changed by hand."""
-    return private("torch._guards", "TracingContext").try_get() is not None
+    return private(_GUARDS, "TracingContext").try_get() is not None
 
 
 def shape_env() -> Any:
