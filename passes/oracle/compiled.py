@@ -101,15 +101,15 @@ def fates(
     seeds: Sequence[int],
     sides: Sequence[str],
     setting: Setting = _PLAIN,
-    jobs: int = 1,
+    jobs: int = 0,
     seconds: float = math.inf,
 ) -> Iterator[Fate]:
-    """Yield what becomes of the programs of seeds, compiled by several processes.
+    """Yield what becomes of the programs of seeds, compiled by so many processes, or by this one for 0.
 
     After so many seconds no further program is begun.
     """
     until = time.time() + seconds
-    if jobs < 2:
+    if jobs < 1:
         yield from _tried(seeds, sides, setting, until)
         return
     work = functools.partial(_alone, sides=sides, setting=setting, until=until)
@@ -131,7 +131,7 @@ def _lost(seed: int, sides: Sequence[str], setting: Setting) -> Fate:
     problems: dict[str, str] = {}
     functional = ""
     for side in sides:
-        (fate,) = fates([seed], [side], setting, jobs=2)
+        (fate,) = fates([seed], [side], setting, jobs=1)
         problems |= fate.problems
         functional = functional or fate.functional
     return Fate(seed, problems, functional=functional)
@@ -231,7 +231,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--side", choices=list(SIDES), default="exact", help="whose passes (%(default)s)")
     parser.add_argument("--beside", action="store_true", help="both, on the same programs")
     parser.add_argument("--show", type=int, default=3, help="print so many failing programs, made small")
-    parser.add_argument("--jobs", type=int, default=1, help="processes (default: %(default)s)")
+    parser.add_argument(
+        "--jobs", type=int, default=0, help="processes, any of which a program may end (0: this one)"
+    )
     return parser
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..graph.copy import copied
-from ..inductor.schedule.attempts import once_settled
+from ..inductor.schedule.attempts import once_settled, why_functional
 from ..inductor.schedule.check import watching_schedules
 from .contract import check, take_elements
 from .declaration_check import check_declaration
@@ -35,4 +35,5 @@ __all__ = [
     "registering_files",
     "take_elements",
     "watching_schedules",
+    "why_functional",
 ]

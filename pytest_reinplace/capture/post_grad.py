@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..judge.before import Before
-from ..judge.judge import Judgement, judge
+from ..judge.judge import Judgement, judge, left_functional
 from ..picture.picture import Picture, copied
 from .captured import CapturedGraph
 from .install import CHUNKING
@@ -61,6 +61,7 @@ class PostGrad:
         self._before: Before | None = None
         self._problem = ""
         self._own: Report | None = None
+        self._given: GraphModule | None = None
         self._judgement: Judgement | None = None
         self._text = self._after = ""
         self._least_bytes, self._unseen, self._passed = least_bytes, unseen, passed or contextlib.nullcontext
@@ -99,7 +100,9 @@ class PostGrad:
         from ..passes import observe
 
         text, nodes = str(self._gm.graph), self._copied()
-        if not self._under_test.is_exact:
+        if self._under_test.is_exact:
+            self._keep()
+        else:
             self._look()
 
         def note(report: Report, graph: Any) -> None:
@@ -117,6 +120,7 @@ class PostGrad:
             from ..passes import ReinplacePass
 
             text, self._nodes = str(self._gm.graph), self._copied()
+            self._keep()
             self._note(ReinplacePass().apply(self._gm.graph), text)
             return None
         self._look()
@@ -133,13 +137,21 @@ class PostGrad:
             ) from error
         return None
 
+    def _keep(self) -> None:
+        """Keep the functional graph, should our pass say nothing of what it makes of it."""
+        from ..passes.verify import copied
+
+        with contextlib.suppress(Exception):  # looking on must not break the user's compilation
+            self._given = copied(self._gm)
+
     def _look(self) -> None:
         """Take a snapshot of the graph while it is functional; a later one replaces an earlier one."""
         from ..passes import GraphError
 
+        gm = self._given or self._gm
         try:
-            self._before, self._problem = Before.of(self._gm, lowered=True, unseen=self._unseen), ""
-            self._nodes = self._copied()
+            self._before, self._problem = Before.of(gm, lowered=True, unseen=self._unseen), ""
+            self._nodes = self._nodes or self._copied()
         except GraphError as error:
             if self._before is None:
                 self._problem = str(error)
@@ -147,15 +159,24 @@ class PostGrad:
             self._problem = _failed("analysing it", error)
 
     def _note(self, report: Report, text: str) -> None:
-        """Note what our pass says of itself; it skips a graph that it cannot analyse, and says nothing."""
+        """Note what our pass says of itself.
+
+        It says nothing of a graph that it leaves functional, or to Inductor's own pass: what is copied there
+        is judged as after any other pass.
+        """
         self._own, self._text, self._problem = report, text, ""
         if not report.outcomes:
             self._look()
+        self._given = None
 
     def _conclude(self) -> None:
-        if self._own is None and self._before is not None:
+        if not (self._own and self._own.outcomes) and self._before is not None:
             try:
                 self._judgement = judge(self._before, self._gm.graph)
+                if self._under_test.is_exact:
+                    from ..passes.verify import why_functional
+
+                    self._judgement = left_functional(self._judgement, why_functional())
             except Exception as error:  # noqa: BLE001  (looking on must not break the user's compilation)
                 self._problem = _failed("comparing it with the functional graph", error)
         self._after = str(self._gm.graph)
@@ -171,9 +192,7 @@ class PostGrad:
 
     def _draw(self) -> None:
         """Draw the graph. What cannot be drawn is reported without a picture: a compilation goes on."""
-        report = self._own
-        if report is None and self._judgement is not None:
-            report = self._judgement.report
+        report = self._judgement.report if self._judgement is not None else self._own
         if not self._nodes or report is None:
             return
         with contextlib.suppress(Exception):

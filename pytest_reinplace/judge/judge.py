@@ -56,6 +56,24 @@ def judge(before: Before, graph: Graph) -> Judgement:
     return Judgement(Report(tuple(found)).listed(), tuple(suspicious))
 
 
+def left_functional(judgement: Judgement, why: str) -> Judgement:
+    """Return what is said of a graph in which our pass wrote nothing: its hints do not name our pass.
+
+    Args:
+        judgement: what was found.
+        why: why it wrote nothing; empty where Inductor did not refuse what it wrote.
+    """
+    from ..passes import Reason, Report
+
+    hint = f"nothing is in place in this graph: {why}" if why else ""
+    found = list(judgement.report.outcomes)
+    for i, outcome in enumerate(found):
+        if _our_pass() in outcome.hint:
+            reason = Reason.LOWERING if why else outcome.reason
+            found[i] = dataclasses.replace(outcome, reason=reason, blockers=(), hint=hint)
+    return dataclasses.replace(judgement, report=Report(tuple(found)))
+
+
 def _settled(outcome: Outcome, in_place: bool, before: Before) -> Outcome:
     """Return our outcome with the decision of the pass under test."""
     from ..passes import Reason

@@ -10,10 +10,14 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from pytest_reinplace import passes
 from pytest_reinplace.capture import install, pass_under_test
 from pytest_reinplace.capture.capture import Capture
 from pytest_reinplace.capture.replay import Replay
-from pytest_reinplace.passes import _torch
+from pytest_reinplace.passes import GraphError, Reason, _torch
+from pytest_reinplace.passes.inductor import stage
+from pytest_reinplace.passes.inductor.schedule import attempts, check
+from pytest_reinplace.session.verdict import clones_are
 
 SCATTER = "aten::slice_scatter.self"
 
@@ -118,3 +122,75 @@ def test_rules_of_ours_take_the_place_of_those_that_give_an_input_back(name: str
     assert (result.untyped_storage().data_ptr() == x.untyped_storage().data_ptr()) is is_shared
     assert capture.graphs[0].pass_name == name
     assert len(seen) == 1 and "cat.default" in seen[0]  # a pass of the user's is there before our rules
+
+
+def largest(x: torch.Tensor, index: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+    out[index] = x
+    return torch.zeros(4).scatter_reduce_(0, index, x, "amax") + 1
+
+
+def keeps_both(x: torch.Tensor, index: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+    doubled = x * 2
+    return doubled.index_add(0, index, x) + doubled
+
+
+CLONES = ["aten::copy_.self", "aten::index_put.self", "aten::scatter_reduce.self"]
+
+
+def given() -> list[torch.Tensor]:
+    return [torch.ones(4), torch.arange(4), torch.zeros(4)]
+
+
+def left_functional(program: Callable[..., Any], why: str, **options: Any) -> Capture:
+    attempt = attempts.Attempt("functional", is_last=True, why=why)
+    with Capture("exact", "graph") as capture, attempts._made(attempt):
+        torch.compile(program, options=options)(*given())
+        attempt.settle()
+    return capture
+
+
+@pytest.mark.parametrize("pass_of_users", [{}, {"post_grad_custom_post_pass": lambda graph: None}])
+def test_what_our_pass_leaves_functional_is_told_as_copied(pass_of_users: dict[str, Any]) -> None:
+    with Capture("exact", "graph") as capture:
+        torch.compile(largest, options=pass_of_users)(*given())
+    assert capture.report.clones == [] and len(capture.report.reinplaced) == 2  # the twin
+    report = left_functional(largest, "planted", **pass_of_users).report
+    assert sorted(report.clones) == CLONES and report.reinplaced == []
+    why = {(o.reason, o.hint) for o in report.outcomes if not o.follows}
+    assert why == {(Reason.LOWERING, "nothing is in place in this graph: planted")}
+
+
+def test_what_would_be_copied_all_the_same_keeps_its_reason() -> None:
+    with Capture("exact", "graph") as capture:
+        torch.compile(keeps_both)(*given())
+    report = left_functional(keeps_both, "planted").report
+    assert report == capture.report and [o.reason for o in report.outcomes] == [Reason.STILL_READ]
+
+
+@pytest.mark.usefixtures("unoptimized")
+def test_a_graph_whose_schedule_is_wrong_has_clones_in_its_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "problem", lambda nodes: "never right")
+    with Capture("exact", "inductor") as capture:
+        torch.compile(largest)(*given())
+    (graph,) = capture.graphs
+    assert not graph.problem and sorted(graph.report.clones) == CLONES
+    assert "nothing is in place in this graph: Inductor's schedule is wrong: never right" in str(
+        clones_are(capture.graphs, [])
+    )
+
+
+def test_a_graph_that_our_pass_cannot_analyse_passes_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No empty list of clones may stand for a graph that is left as it was."""
+
+    def fails(*_: Any, **__: Any) -> Any:
+        raise GraphError("planted")
+
+    monkeypatch.setattr(stage, "reinplace_graph", fails)
+    with Capture("exact", "graph") as capture:
+        torch.compile(largest)(*given())
+    assert sorted(capture.report.clones) == CLONES
+    assert {o.hint for o in capture.report.outcomes} == {""}  # in a test of our pass none names our pass
+    monkeypatch.setattr(passes, "analyze_graph", fails)
+    with Capture("exact", "graph") as capture:
+        torch.compile(largest)(*given())
+    assert str(clones_are(capture.graphs, [])) == "graph [fw 0/0] could not be judged: planted"

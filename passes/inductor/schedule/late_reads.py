@@ -129,8 +129,7 @@ def late_reads(graph: Graph, nodes: list[Any], races: Races) -> Iterator[LateRea
                     wrong = [(r, root) for r, root in wrong if root not in origins]
                 # Parts of a concatenation lie in it beside each other.
                 wrong = [(r, root) for r, root in wrong if not lowered.is_beside(root, write, name, races)]
-                is_part = races.buffer(write.dep.name) != name
-                if wrong and (is_part or any(races.meet(dep, write.dep) for dep in reads)):
+                if wrong and any(races.meet(dep, write.dep, name) for dep in reads):
                     yield LateRead(name, wrong[0][0], write.node, is_late)
 
 

@@ -92,22 +92,22 @@ class Races:
         """Return the buffer that a name stands for, as of some write."""
         return str(self._written.get(name, name))
 
-    def meet(self, a: Any, b: Any) -> bool:
-        """Return whether two dependencies on one buffer may touch an element both."""
-        return not self._apart(a, b)
+    def meet(self, a: Any, b: Any, home: str) -> bool:
+        """Return whether two dependencies on one buffer, or on parts of it, may touch an element both."""
+        return not (self._apart(a, b) or self.are_apart(a.name, b.name, home))
 
     def accesses(self, node: Any) -> dict[str, list[Access]]:
         """Return what an operation, or each of several, reads and writes of each buffer."""
         found: dict[str, list[Access]] = defaultdict(list)
         for element, part in _parts(node):
             writes = part.read_writes.writes
-            own = {buffer for w in writes if w.name in self._written for buffer in self.lies_in(w.name)}
+            own = {self._written[w.name] for w in writes if w.name in self._written}
             for dep in itertools.chain(part.read_writes.reads, writes):
                 is_write = dep in writes
-                for buffer in () if _torch.is_order_only(dep) else self.lies_in(dep.name):
-                    # A write waits for the one before as if it read the buffer.
-                    if is_write or not (buffer in own and _torch.is_whole(dep)):
-                        found[buffer].append(Access(dep, is_write, element))
+                # A write waits for the one before as if it read the buffer.
+                is_wait = not is_write and _torch.is_whole(dep) and self.buffer(dep.name) in own
+                for buffer in () if is_wait or _torch.is_order_only(dep) else self.lies_in(dep.name):
+                    found[buffer].append(Access(dep, is_write, element))
         return found
 
     def lies_in(self, name: str) -> set[str]:

@@ -150,8 +150,16 @@ def eliminated(x: Tensor, pivots: Tensor, z: Tensor) -> Tensor:
     return rows.sum(0)
 
 
+def messages_beside_nodes(x: Tensor, w: Tensor, z: Tensor) -> Tensor:
+    """What is concatenated first is copied to its place before a kernel writes what lies beside it."""
+    nodes, places = x.view(8, 12) % 7 - 3, z.long().view(8, 12) % 8
+    messages = ((nodes @ (w.view(8, 12) % 3).t()) @ nodes).relu()
+    largest = torch.zeros(8, 12).scatter_reduce_(0, places, messages, "amax")
+    return torch.cat([nodes, largest], 1) @ torch.ones(24, 5)
+
+
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize("program", [sums_over_a_ring, eliminated])
+@pytest.mark.parametrize("program", [sums_over_a_ring, eliminated, messages_beside_nodes])
 def test_what_is_read_from_memory_is_not_read_late(program: Callable[..., Any]) -> None:
     is_right, found, _ = compiled(program)
     assert is_right and found == []
