@@ -9,13 +9,23 @@ if TYPE_CHECKING:
     from .assertions import AssertClones, AssertReinplaced
     from .call.program import Program
     from .call.trace import Traced
+    from .copy_assertions import AssertCopies
     from .graph_assertions import AssertGraph
     from .workbench import Reinplace
 
-__all__ = ["AssertClones", "AssertGraph", "AssertReinplaced", "Program", "Reinplace", "Traced"]
+__all__ = [
+    "AssertClones",
+    "AssertCopies",
+    "AssertGraph",
+    "AssertReinplaced",
+    "Program",
+    "Reinplace",
+    "Traced",
+]
 
 _HOMES = {
     "AssertClones": ".assertions",
+    "AssertCopies": ".copy_assertions",
     "AssertGraph": ".graph_assertions",
     "AssertReinplaced": ".assertions",
     "Program": ".call.program",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from .base.wording import explained, plural
 from .call import arguments, call, failure
+from .listed import Listed, raise_unless
 from .session import eager, verdict
 from .session.item_capture import origin
 from .session.verdict import Verdict
@@ -18,12 +19,6 @@ if TYPE_CHECKING:
     from .passes import Outcome
 
 Accepts = Callable[[list[str], list[str]], bool]
-
-
-def _raise_unless(found: Verdict) -> None:
-    __tracebackhide__ = True
-    if not found.passed:
-        raise AssertionError(str(found))
 
 
 class AssertReinplaced:
@@ -66,7 +61,7 @@ class AssertReinplaced:
                 "of step(x), write assert_reinplaced(step, x), which calls it"
             )
         graphs, where = self._capture.since(0), origin(self._capture)
-        _raise_unless(
+        raise_unless(
             verdict.named_in_place(graphs, args, where) if args else verdict.all_in_place(graphs, where)
         )
         return None
@@ -80,38 +75,15 @@ class AssertReinplaced:
             result = eager.beside(self._capture, fn, args, kwargs, lambda: fast(*args, **kwargs))
         except Exception as error:  # noqa: BLE001  (told, whatever it is; ``from None`` hides torch's frames)
             raise failure.told(error) from None
-        _raise_unless(verdict.all_in_place(self._capture.since(start), origin(self._capture)))
+        raise_unless(verdict.all_in_place(self._capture.since(start), origin(self._capture)))
         return result
 
 
-def _unordered(sign: str, other: object) -> TypeError:
-    """Return the error of an order: a list has none, and a count is asked of ``len``."""
-    text = f"expected assert_clones == [...], got assert_clones {sign} {other!r}"
-    return TypeError(f"{text}: write len(assert_clones) {sign} {other!r}" if _is_count(other) else text)
-
-
-def _instead(other: object) -> str:
-    """Return the end of a sentence: what to write instead of something that is no list."""
-    if _is_count(other) and other == 0:
-        return ": write assert_clones == []"
-    if _is_count(other):
-        return f": write len(assert_clones) == {other!r}"
-    if isinstance(other, Mapping):
-        return ": list each label as often as it is cloned"
-    return f": write assert_clones == {[other]!r}" if isinstance(other, str) else ""
-
-
-def _is_count(other: object) -> bool:
-    return isinstance(other, int) and not isinstance(other, bool)
-
-
-class Clones:
+class Clones(Listed):
     """The clone list, compared by ``==``, which raises by itself when there is a difference.
 
-    Labels are compared as often as they are listed, in any order. Nothing that can be asked of it holds where
-    nothing was compiled, or where the pass wrote in place although our analysis forbids it: to iterate, and
-    so ``len`` and ``in``, raises then. ``!=``, ``<`` and truth are errors: they would hold for reasons that
-    nobody meant.
+    Nothing that can be asked of it holds where nothing was compiled, or where the pass wrote in place
+    although our analysis forbids it.
 
     Args:
         graphs: returns the graphs that are meant.
@@ -120,53 +92,16 @@ class Clones:
             other clones are all right, for their list is rewritten.
     """
 
-    __hash__: ClassVar[None]  # type: ignore[assignment]  # == raises, so no set may look for an equal one
+    fixture = "assert_clones"
+    noun = "clones"
+    one = "clone"
+    instead_of_count = "cloned"
 
     def __init__(
         self, graphs: Callable[[], Sequence[CapturedGraph]], where: str, accepts: Accepts | None = None
     ) -> None:
-        self._graphs = graphs
-        self._where = where
+        super().__init__(graphs, where)
         self._accepts = accepts
-        self.consulted: bool = False
-
-    def __eq__(self, other: object) -> bool:
-        __tracebackhide__ = True
-        self.consulted = True
-        _raise_unless(self._compared(other))
-        return True
-
-    def __lt__(self, other: object) -> bool:
-        __tracebackhide__ = True
-        raise _unordered("<", other)
-
-    def __le__(self, other: object) -> bool:
-        __tracebackhide__ = True
-        raise _unordered("<=", other)
-
-    def __gt__(self, other: object) -> bool:
-        __tracebackhide__ = True
-        raise _unordered(">", other)
-
-    def __ge__(self, other: object) -> bool:
-        __tracebackhide__ = True
-        raise _unordered(">=", other)
-
-    def __ne__(self, other: object) -> bool:
-        __tracebackhide__ = True
-        raise TypeError("expected clones to be compared by ==, got !=, which would hold for any other clone")
-
-    def __bool__(self) -> bool:
-        __tracebackhide__ = True
-        raise TypeError("expected assert_clones == [...], got assert_clones alone: list the labels, or []")
-
-    def __iter__(self) -> Iterator[str]:
-        __tracebackhide__ = True
-        return iter(self._labels())
-
-    def __len__(self) -> int:
-        __tracebackhide__ = True
-        return len(self._labels())
 
     def __contains__(self, label: object) -> bool:
         """Return whether a label is cloned; one that no candidate bears is an error, not ``False``.
@@ -177,7 +112,7 @@ class Clones:
         self._labels()
         if not isinstance(label, str):
             raise TypeError(f"expected a label as a string, got {label!r}")
-        _raise_unless(verdict.all_known(self._graphs(), [label], self._where))
+        raise_unless(verdict.all_known(self._graphs(), [label], self._where))
         return any(outcome.bears(label) for outcome in self._cloned())
 
     def membership(self, op: str, name: object) -> list[str] | None:
@@ -189,36 +124,22 @@ class Clones:
         head = f"{count} {'bear' if borne[1:] else 'bears'} the name {name!r} ({self._where})"
         return [head, *explained(borne or self._cloned())]
 
-    def __repr__(self) -> str:
-        return repr(self._found())
-
     def _found(self) -> list[str]:
         return [outcome.label for outcome in self._cloned()]
 
     def _cloned(self) -> list[Outcome]:
         return [o for o in verdict.outcomes_of(self._graphs()) if not o.reinplaced]
 
-    def _labels(self) -> list[str]:
-        __tracebackhide__ = True
-        self.consulted = True
-        _raise_unless(verdict.exercised(self._graphs(), self._where))
-        return self._found()
+    def _known(self) -> Verdict:
+        return verdict.exercised(self._graphs(), self._where)
 
-    def _compared(self, other: object) -> Verdict:
-        __tracebackhide__ = True
-        if isinstance(other, str | bytes | Mapping) or not isinstance(other, Iterable):
-            raise TypeError(
-                f"expected a list of labels to compare the clones with, got {other!r}{_instead(other)}"
-            )
-        labels = list(other)
-        if wrong := [label for label in labels if not isinstance(label, str)]:
-            raise TypeError(f"expected labels as strings, got {wrong[0]!r}")
+    def _compared(self, wanted: list[str]) -> Verdict:
         graphs = self._graphs()
-        found = verdict.clones_are(graphs, labels, self._where)
+        found = verdict.clones_are(graphs, wanted, self._where)
         if (
             self._accepts is not None
             and verdict.exercised(graphs).passed
-            and self._accepts(labels, self._found())
+            and self._accepts(wanted, self._found())
         ):
             return Verdict()
         # Where lists are rewritten, the section on expected clones says why this one is not.

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from .assertions import AssertClones, AssertReinplaced
     from .capture.capture import Capture
+    from .copy_assertions import AssertCopies
     from .graph_assertions import AssertGraph
     from .workbench import Reinplace
 
@@ -50,13 +51,17 @@ def assert_clones(request: pytest.FixtureRequest) -> Iterator[AssertClones]:
 
     clones = AssertClones(_capture(request), updating.comparing(request.node))
     yield clones
-    if clones.is_called_only:
-        _require(
-            request,
-            "assert_clones(...) was called, and what it returned was compared with nothing: write "
-            "assert_clones(fn, x) == [...]",
-        )
-    _require_used(request, clones.is_used, "assert_clones == [...]")
+    _require_compared(request, clones)
+
+
+@pytest.fixture
+def assert_copies(request: pytest.FixtureRequest) -> Iterator[AssertCopies]:
+    """Require exactly these copies of lowering: ``assert_copies(fn, x) == []``, ``assert_copies == [..]``."""
+    from .copy_assertions import AssertCopies
+
+    copies = AssertCopies(_capture(request))
+    yield copies
+    _require_compared(request, copies)
 
 
 @pytest.fixture
@@ -70,6 +75,17 @@ def assert_graph(request: pytest.FixtureRequest) -> Iterator[AssertGraph]:
     asserting = AssertGraph(request.node.path, request.config.rootpath, updating.graphs(request.node))
     yield asserting
     _require_used(request, asserting.is_used, 'assert_graph("name", gm, my_pass)')
+
+
+def _require_compared(request: pytest.FixtureRequest, labels: AssertClones | AssertCopies) -> None:
+    name = request.fixturename
+    if labels.is_called_only:
+        _require(
+            request,
+            f"{name}(...) was called, and what it returned was compared with nothing: write "
+            f"{name}(fn, x) == [...]",
+        )
+    _require_used(request, labels.is_used, f"{name} == [...]")
 
 
 def _require_used(request: pytest.FixtureRequest, is_used: bool, how: str) -> None:

@@ -60,7 +60,7 @@ class Reinplace:
     @property
     def graphs(self) -> tuple[CapturedGraph, ...]:
         """All graphs that the test compiled so far."""
-        return tuple(self._capture.graphs)
+        return tuple(self._capture.since(0))
 
     @property
     def report(self) -> Report:
@@ -192,7 +192,7 @@ class Reinplace:
 
         result = eager.beside(self._capture, fn, args, kwargs, measured)
         peak = self._capture.peaks[-1]
-        graphs = tuple(self._capture.graphs[start:])
+        graphs = tuple(self._capture.since(start))
         from .passes import Report
 
         return Run(Report.joined(graph.report for graph in graphs), result, peak, graphs)

@@ -30,8 +30,10 @@ def bytes_of(count: int) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """Return ``"1 clone"``, ``"2 clones"``."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    """Return ``"1 clone"``, ``"2 clones"``, ``"2 copies"``."""
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count} {noun.removesuffix('y')}ies" if noun.endswith("py") else f"{count} {noun}s"
 
 
 def listed(labels: Iterable[str]) -> str:
@@ -85,14 +87,14 @@ def explained(outcomes: Iterable[Outcome]) -> list[str]:
     return [*lines, f"  and {plural(left, 'more clone')}"] if left else lines
 
 
-def difference(wanted: Counter[str], came: Counter[str]) -> str:
-    """Return in how far clones are not those that were expected; empty where they are."""
+def difference(wanted: Counter[str], came: Counter[str], noun: str = "clone") -> str:
+    """Return in how far clones, or what ``noun`` says, are not the expected ones; empty where they are."""
     found, unexpected, missing = [], came - wanted, wanted - came
     if unexpected:
-        count = plural(unexpected.total(), "unexpected clone")
+        count = plural(unexpected.total(), f"unexpected {noun}")
         found.append(f"{count}: {listed(unexpected.elements())}")
     if missing:
-        count = plural(missing.total(), "expected clone")
+        count = plural(missing.total(), f"expected {noun}")
         verb = "is" if missing.total() == 1 else "are"
         found.append(f"{count} {verb} missing: {listed(missing.elements())}")
     return "; ".join(found)

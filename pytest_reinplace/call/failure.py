@@ -68,3 +68,14 @@ def _outside_torch(traceback: types.TracebackType | None) -> types.TracebackType
     for one in reversed(kept):
         outer = types.TracebackType(outer, one.tb_frame, one.tb_lasti, one.tb_lineno)
     return outer
+
+
+def uncompiled(so: str) -> str:
+    """Return why there is no graph, where there is none; ``so`` says what follows."""
+    if others := _torch.other_backends():
+        seen = ", ".join(f"backend={name!r}" for name in others)
+        return f"no graph reached Inductor, {so}: torch.compile was called with {seen}"
+    return (
+        f"no graph was compiled, {so}: call what torch.compile(fn) returns, with backend='inductor', inside "
+        "the test"
+    )

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..judge.before import Unseen
     from ..passes import Report
     from .followed import Compiled, Following
+    from .onlooker import Onlooker
     from .pass_under_test import PassUnderTest
 
 # A graph from a cache has passed no pass.
@@ -54,6 +55,7 @@ class Capture:
         bounded: whether the bytes are counted that each graph has to move at least.
         asker: who reads the hints.
         following: keeps the ledgers of what passes and rules do; ``None``: nobody does.
+        onlooker: makes who looks on while one graph is compiled; ``None``: nobody does.
 
     Raises:
         pass_under_test.PassError: there is no such pass.
@@ -74,6 +76,7 @@ class Capture:
         bounded: bool = False,
         asker: Asker = "test",
         following: Following | None = None,
+        onlooker: Callable[[], Onlooker] | None = None,
     ) -> None:
         if backend not in BACKENDS:
             raise ValueError(f"expected backend to be one of {', '.join(BACKENDS)}, got {backend!r}")
@@ -89,6 +92,7 @@ class Capture:
         self._bounded = bounded
         self._asker: Asker = asker
         self.following = following
+        self._onlooker = onlooker
         self._stack = contextlib.ExitStack()
         self._active = self._triton = False
         self._frames = threading.local()
@@ -255,6 +259,10 @@ class Capture:
                     watched = self._verifier.compiled(frame.graph_id(gm), gm, patches, kwargs)
                     frame = dataclasses.replace(frame, watched=watched)
                     stack.enter_context(_watching(watched))
+                if self._onlooker is not None and self.backend == "inductor":
+                    onlooker = self._onlooker()
+                    frame = dataclasses.replace(frame, onlooker=onlooker)
+                    stack.enter_context(onlooker.looking())
                 stack.enter_context(self._frame(frame))
                 stack.enter_context(self.progress.compiling())
                 compiled = inner(gm, *args, **kwargs)
@@ -311,7 +319,9 @@ class Capture:
         outcomes = tuple(o.asked_by(self._asker, self.pass_name) for o in graph.report.outcomes)
         graph = dataclasses.replace(graph, report=dataclasses.replace(graph.report, outcomes=outcomes))
         self.graphs.append(graph)
-        watchers: list[Watched | Compiled] = []
+        watchers: list[Watched | Compiled | Onlooker] = []
+        if frame.onlooker is not None and not frame.inside(gm):
+            watchers.append(frame.onlooker)
         if frame.watched is not None and frame.watched.is_wanted:
             watchers.append(frame.watched)
         if frame.followed is not None and not frame.inside(gm):
@@ -339,7 +349,7 @@ class _Seen:
     """
 
     graph: CapturedGraph
-    watchers: Sequence[Watched | Compiled]
+    watchers: Sequence[Watched | Compiled | Onlooker]
 
     def now(self) -> CapturedGraph:
         """Return the graph with all that is known by now."""
@@ -357,6 +367,7 @@ class _Frame:
         is_inference: whether there is no other direction.
         watched: who checks it.
         followed: who follows its passes.
+        onlooker: who else looks on.
     """
 
     top: Any
@@ -364,6 +375,7 @@ class _Frame:
     is_inference: bool = True
     watched: Watched | None = None
     followed: Compiled | None = None
+    onlooker: Onlooker | None = None
 
     @property
     def watchers(self) -> list[Watched | Compiled]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..base import wording
 
 if TYPE_CHECKING:
+    from ..base.lowering_copy import LoweringCopy
     from ..passes import Report
     from ..picture.picture import Picture
     from .verified import Verified
@@ -34,6 +35,9 @@ class CapturedGraph:
         least_bytes: what the graph reads and writes at least, in one call.
         applications: what passes and rules did to it, as plain data; ``None`` where that was not followed.
         unfollowed: why that is not known, or was not checked, although it was asked for; else empty.
+        copies: the copies that Inductor makes of values that have a place, those that the program means as
+            well, with those of its subgraphs; ``None`` where it was not lowered, and of a subgraph.
+        unlowered: why they are not known; else empty.
     """
 
     id: str
@@ -50,6 +54,8 @@ class CapturedGraph:
     least_bytes: int = 0
     applications: tuple[dict[str, Any], ...] | None = None
     unfollowed: str = ""
+    copies: tuple[LoweringCopy, ...] | None = None
+    unlowered: str = ""
 
     @property
     def suspicion(self) -> str:
@@ -68,9 +74,15 @@ class CapturedGraph:
             "backend": self.backend,
             "verified": self.verified.to_dict() if self.verified else None,
             **self._followed(),
+            **self._lowered(),
         }
 
     def _followed(self) -> dict[str, Any]:
         if self.applications is None and not self.unfollowed:
             return {}
         return {"applications": list(self.applications or ()), "unfollowed": self.unfollowed}
+
+    def _lowered(self) -> dict[str, Any]:
+        if self.copies is None:
+            return {"unlowered": self.unlowered} if self.unlowered else {}
+        return {"copies": [copy.to_dict() for copy in self.copies]}

@@ -16,6 +16,7 @@ from ..base.progress import Progress
 from ..call.program import BuilderError, Program
 from ..call.twin import differences, leaves, twin
 from ..capture import _triton, triton_cpu
+from ..copies.lowering import Lowering
 from . import ahead_of_time
 from .entry import Entry, Preset
 from .verdict import EntryVerdict
@@ -69,6 +70,7 @@ def run(
             progress=progress,
             asker="entry",
             following=following,
+            onlooker=Lowering,
         )
         with configured(entry), compiling as capture:
             just_in_time = functools.partial(

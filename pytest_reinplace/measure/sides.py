@@ -19,6 +19,7 @@ from ..call.state import State
 from ..call.twin import Run, Twin, differences, twin
 from ..capture import install, pass_under_test, triton_cpu
 from ..capture.capture import Capture
+from ..copies.lowering import Lowering
 from ..entry import ahead_of_time
 from ..entry.run import built, called, configured, importable, plainly
 from ..entry.verdict import EntryVerdict
@@ -184,6 +185,7 @@ class _Bench:
             pictured=pictured,
             verified=verified,
             following=following,
+            onlooker=Lowering,
             forgets=False,
             bounded=True,
             asker="entry",

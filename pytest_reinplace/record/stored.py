@@ -23,6 +23,7 @@ MAX_COUNT = 2**63 - 1
 _OUTCOMES = ("passed", "failed", "skipped")
 # What each outcome must hold beside its lists; keys that only a newer version knows are left aside.
 _TEXTS = ("label", "op", "arg", "node")
+_OF_A_COPY = ("node", "value", "device", "graph", "hint")
 
 
 class StoredError(Exception):
@@ -152,6 +153,7 @@ def _graph(name: str, where: str, data: Any) -> dict[str, Any]:
         "problem": data.get("problem") and _get(data, "problem", str, name, where),
         "suspicious": suspicious,
         **_applications(name, where, data),
+        **_copies(name, where, data),
         "outcomes": [_outcome(name, where, one) for one in _get(data, "outcomes", list, name, where)],
     }
 
@@ -186,6 +188,27 @@ def _application(name: str, where: str, data: Any) -> dict[str, Any]:
     source = None if data.get("source") is None else _get(data, "source", str, name, where)
     seconds = _seconds(data.get("seconds"), name, where, "seconds")
     return {**data, "source": source, "finding": finding, "seconds": seconds}
+
+
+def _copies(name: str, where: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the copies that lowering made, where they are known."""
+    if data.get("copies") is None:
+        return {}
+    return {"copies": [_copy(name, where, one) for one in _get(data, "copies", list, name, where)]}
+
+
+def _copy(name: str, where: str, data: Any) -> dict[str, Any]:
+    if not isinstance(data, dict):
+        _refuse(name, f"{where}: expected each copy to be a mapping, got {_shown(data)}")
+    texts = {key: _get(data, key, str, name, where) for key in ("label", "cause", "buffer", "of")}
+    rest = {key: _get(data, key, str, name, where) if key in data else "" for key in _OF_A_COPY}
+    return {
+        **texts,
+        **rest,
+        "nbytes": _count(data, "nbytes", name, where),
+        "meant": _get(data, "meant", bool, name, where),
+        "source": None if data.get("source") is None else _get(data, "source", str, name, where),
+    }
 
 
 def _outcome(name: str, where: str, data: Any) -> dict[str, Any]:

@@ -31,7 +31,7 @@ _PICTURES, _LEDGERS = pytest.StashKey[str](), pytest.StashKey[str]()
 _RUNNING = pytest.StashKey[pytest.Item]()
 _PASSED = pytest.StashKey[bool]()
 _BEGAN = pytest.StashKey[bool]()
-FIXTURES = frozenset({"reinplace", "assert_reinplaced", "assert_clones"})
+FIXTURES = frozenset({"reinplace", "assert_reinplaced", "assert_clones", "assert_copies"})
 NO_DEVICE = "no CUDA device"
 _HERE = Path(__file__).parent
 DISABLED = "--reinplace-disable: nothing is captured, so the pass would not be exercised"
@@ -89,6 +89,7 @@ def begin(item: pytest.Item) -> Capture:
     from ..base import progress
     from ..capture.capture import Capture
     from ..capture.pass_under_test import PassError
+    from ..copies.lowering import Lowering
 
     settings, marked = settings_of(item.config), marker.read(item)
     try:
@@ -102,6 +103,7 @@ def begin(item: pytest.Item) -> Capture:
             tolerance=marked.tolerance,
             asker="marked test" if marked.pass_ else "test",
             following=following(settings),
+            onlooker=Lowering,
         )
     except PassError as error:
         if marked.pass_:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from ..base import wording
 from ..base.nearest import nearest
-from ..call import _torch
+from ..call.failure import uncompiled
+from ..copies import allowed
 
 if TYPE_CHECKING:
     from ..base.tolerance import Tolerance
@@ -26,6 +27,7 @@ class Verdict:
     Args:
         problems: what is wrong, one line each; empty when nothing is.
         explained: the clones to explain below them.
+        details: what else is to be said below, line by line.
         origin: which pass and backend, for the reader.
         advice: the last line, empty where there is none.
     """
@@ -34,6 +36,7 @@ class Verdict:
     explained: tuple[Outcome, ...] = ()
     origin: str = ""
     advice: str = ""
+    details: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -44,21 +47,15 @@ class Verdict:
         """Return the failure text: what differs, then each clone with bytes, reason and blockers."""
         first, *rest = self.problems or ("as expected",)
         lines = [f"{first} ({self.origin})" if self.origin else first, *rest]
-        lines += [*wording.explained(self.explained), *([self.advice] if self.advice else [])]
+        lines += [*wording.explained(self.explained), *self.details]
+        lines += [self.advice] if self.advice else []
         return "\n".join(lines)
 
 
 def unexercised(graphs: Sequence[CapturedGraph]) -> str:
     """Return why graphs tell nothing about a pass; empty when they do."""
     if not graphs:
-        if others := _torch.other_backends():
-            seen = ", ".join(f"backend={name!r}" for name in others)
-            text = "no graph reached Inductor, so the pass was not exercised: torch.compile was called with"
-            return f"{text} {seen}"
-        return (
-            "no graph was compiled, so the pass was not exercised: call what torch.compile(fn) returns, with "
-            "backend='inductor', inside the test"
-        )
+        return uncompiled("so the pass was not exercised")
     for graph in graphs:
         if graph.problem:
             return f"graph {graph.id} could not be judged: {graph.problem}"
@@ -171,6 +168,33 @@ def within(
     if max_clone_bytes is not None and size > max_clone_bytes:
         problems.append(f"{wording.bytes_of(size)} cloned; the limit is max_clone_bytes={max_clone_bytes}")
     return Verdict(tuple(problems), tuple(clones) if problems else (), origin)
+
+
+def copies_known(graphs: Sequence[CapturedGraph], origin: str = "") -> Verdict:
+    """Judge that it is known which copies lowering adds."""
+    problem = allowed.unknown(graphs)
+    return Verdict((problem,) if problem else (), origin=origin)
+
+
+def copies_are(graphs: Sequence[CapturedGraph], expected: Iterable[str], origin: str = "") -> Verdict:
+    """Judge that lowering adds exactly the expected copies, by their labels, in any order."""
+    if problem := allowed.unknown(graphs):
+        return Verdict((problem,), origin=origin)
+    problems, details = allowed.difference(graphs, expected)
+    return Verdict(problems, origin=origin, details=details)
+
+
+def copies_within(
+    graphs: Sequence[CapturedGraph],
+    max_copies: int | None = None,
+    max_copy_bytes: int | None = None,
+    origin: str = "",
+) -> Verdict:
+    """Judge that lowering adds no more copies, and no more bytes of them, than allowed."""
+    if problem := allowed.unknown(graphs):
+        return Verdict((problem,), origin=origin)
+    problems, details = allowed.excess(graphs, max_copies, max_copy_bytes)
+    return Verdict(problems, origin=origin, details=details)
 
 
 def peaks_within(peaks: Sequence[int], most: int, origin: str = "") -> Verdict:

@@ -35,6 +35,7 @@ PLUGIN = (
         "picture",
         "capture",
         "call",
+        "copies",
         "entry",
         "expected",
         "golden",
