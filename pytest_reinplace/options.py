@@ -125,8 +125,8 @@ OPTIONS = (
     Option(
         "fail-on",
         "with --reinplace-compare or --reinplace-measure: how much a figure may grow; clones:0, "
-        "peak_bytes:4MiB, or a percentage; new_clones:0, removed_tests:0, pass_copies:0, pass_seconds:20%, "
-        "matches:RULE:0 with --reinplace-compare only",
+        "peak_bytes:4MiB, or a percentage; new_clones:0, removed_tests:0, copies:0, copy_bytes:4MiB, "
+        "pass_copies:0, pass_seconds:20%, matches:RULE:0 with --reinplace-compare only",
         "METRIC:LIMIT",
         limit_text,
         many=True,

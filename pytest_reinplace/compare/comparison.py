@@ -15,7 +15,7 @@ from ..record.stored import Stored, StoredTest
 from . import conditions
 from .clones import NEW, Change, Clone, match, told
 from .figure import TIMES, change, grown, shown, wording_of
-from .limit import MATCHES, METRICS, NEW_CLONES, OF_TWO_REPORTS, REMOVED_TESTS, Limit
+from .limit import MATCHES, METRICS, NEW_CLONES, OF_LOWERING, OF_TWO_REPORTS, REMOVED_TESTS, Limit
 
 _NAMES = 5
 Figures = Mapping[str, int | float]
@@ -159,6 +159,8 @@ def _vacuous(rows: Sequence[Row], limits: Sequence[Limit]) -> Iterator[str]:
         is_figure = limit.metric in METRICS and limit.metric not in OF_TWO_REPORTS
         if limit.required and is_figure and not any(limit.metric in row.old for row in rows):
             how = "; --reinplace-ledger records it" if limit.needs_ledger else ""
+            if limit.metric in OF_LOWERING:
+                how = "; only tests with backend inductor have"
             yield f"{limit.text}: no compared test has {limit.metric} in the old report{how}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..base import wording
 
-COUNTS, TIMES = ("clones", "pass_copies"), ("runtime", "pass_seconds")
+COUNTS, TIMES = ("clones", "copies", "pass_copies"), ("runtime", "pass_seconds")
 
 
 def wording_of(metric: str) -> str:

@@ -13,7 +13,12 @@ from ..base.visible import visible
 NEW_CLONES, REMOVED_TESTS = OF_TWO_REPORTS = "new_clones", "removed_tests"  # none has these by itself
 MATCHES = "matches"  # with the name of a rule behind it
 OF_LEDGERS = ("pass_copies", "pass_seconds")
-METRICS = ("clones", NEW_CLONES, "clone_bytes", "peak_bytes", "runtime", REMOVED_TESTS, *OF_LEDGERS)
+OF_LOWERING = ("copies", "copy_bytes")
+METRICS = (
+    *("clones", NEW_CLONES, "clone_bytes", "peak_bytes", "runtime", REMOVED_TESTS),
+    *OF_LOWERING,
+    *OF_LEDGERS,
+)
 
 _AMOUNT = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)(%|[A-Za-z]+)?", re.ASCII)
 # Where that is not both a plain number and a percentage.
@@ -26,6 +31,8 @@ _FORMS = {
     "peak_bytes": "bytes (peak_bytes:0, peak_bytes:4MiB) or a percentage (peak_bytes:1%)",
     "runtime": "a percentage (runtime:5%)",
     "removed_tests": "a whole number (removed_tests:0)",
+    "copies": "a whole number (copies:0) or a percentage (copies:5%)",
+    "copy_bytes": "bytes (copy_bytes:0, copy_bytes:4MiB) or a percentage (copy_bytes:1%)",
     "pass_copies": "a whole number (pass_copies:0) or a percentage (pass_copies:5%)",
     "pass_seconds": "a percentage (pass_seconds:20%)",
     MATCHES: "a rule and a whole number (matches:RULE:0)",
@@ -57,7 +64,7 @@ class Limit:
     @property
     def needs_report(self) -> bool:
         """Whether only an earlier report can be held against it."""
-        return self.metric in OF_TWO_REPORTS or self.needs_ledger
+        return self.metric in (*OF_TWO_REPORTS, *OF_LOWERING) or self.needs_ledger
 
     @property
     def needs_ledger(self) -> bool:

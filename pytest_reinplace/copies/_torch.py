@@ -67,6 +67,7 @@ class Made:
         is_whole: whether all elements of what it copies are in it.
         is_given: whether what it copies is an input of the graph, or a constant.
         maker: the FX node that made what is copied.
+        is_as_traced: whether it has the strides that the result of the note's node has in the FX graph.
         is_noted: whether this torch has all functions that are asked for notes.
     """
 
@@ -80,6 +81,7 @@ class Made:
     is_whole: bool = True
     is_given: bool = False
     maker: Node | None = None
+    is_as_traced: bool = False
     is_noted: bool = True
 
 
@@ -179,6 +181,9 @@ def _operand(graph: Any, node: Node | None, value: Any, inner: Any) -> Node | No
     same = [n for n in operands if graph.env[n] is value or getattr(graph.env[n], "data", None) is value]
     if not same:
         same = [n for n in operands if _unboxed(graph.env[n]) is inner]
+    if len(same) > 1:  # several views of one tensor
+        size = _maybe(value.get_size)
+        same = [n for n in same if _maybe(graph.env[n].get_size) == size]
     return same[0] if len(same) == 1 else None
 
 
@@ -209,12 +214,21 @@ def _made(graph: Any, notes: dict[str, Note], *, is_noted: bool) -> Iterator[Mad
     gone = {*graph.removed_buffers, *graph.inplaced_to_remove}
     real = getattr(getattr(graph, "scheduler", None), "mutation_real_name", {})
     for buffer in graph.buffers:
-        of = _only_read(buffer)
+        of = _only_read(buffer) if _reads_one(graph, buffer) else ""
         if of and of not in gone and buffer.get_name() not in gone:
             made = _of_buffer(graph, buffer, of, real.get(of, of), notes)
             yield dataclasses.replace(made, is_noted=is_noted)
     yield from _extern(graph, gone)
     yield from _no_turn(graph)
+
+
+def _reads_one(graph: Any, buffer: Any) -> bool:
+    """Return whether the scheduler, which has counted them already, knows one read of a buffer's kernel."""
+    names = getattr(getattr(graph, "scheduler", None), "name_to_buf", {})
+    node = getattr(names.get(buffer.get_name()), "defining_op", None)
+    reads = getattr(getattr(node, "read_writes", None), "reads", None)
+    # What orders kernels alone is no read of elements.
+    return reads is None or sum(type(one).__name__ == "MemoryDep" for one in reads) <= 1
 
 
 def _only_read(buffer: Any) -> str:
@@ -232,17 +246,27 @@ def _of_buffer(graph: Any, buffer: Any, of: str, real: str, notes: dict[str, Not
     count = _count(graph, buffer.data.ranges)
     name, source = buffer.get_name(), graph.try_get_buffer(of)
     size = [] if source is None else _maybe(source.get_size) or []
+    note = notes.get(name)
     return Made(
         name,
         real,
         count * buffer.get_dtype().itemsize,
         str(buffer.get_device()),
         _own(graph, buffer.data.origins),
-        note=notes.get(name),
+        note=note,
         is_whole=source is None or _count(graph, size) <= count,
         is_given=real in graph.graph_inputs or real in graph.constants,
         maker=_maybe(source.get_origin_node) if source is not None else None,
+        is_as_traced=note is not None and _is_as_traced(graph, buffer, note.node),
     )
+
+
+def _is_as_traced(graph: Any, buffer: Any, node: Node | None) -> bool:
+    traced = getattr(node.meta.get("val"), "stride", None) if node is not None else None
+    if traced is None or (strides := _maybe(buffer.get_stride)) is None:
+        return False
+    asked = [stride if isinstance(stride, int) else stride.node.expr for stride in traced()]
+    return [_number(graph, one) for one in strides] == [_number(graph, one) for one in asked]
 
 
 def _extern(graph: Any, gone: set[str]) -> Iterator[Made]:

@@ -74,10 +74,10 @@ def _cause(one: Made, makers: frozenset[Node]) -> str:
     if note.kind == "write":
         is_copy = note.node is not None and _called(note.node) in ("aten::copy_", "aten::copy")
         return "program" if is_copy else "write"
-    return _of_copy(note)
+    return _of_copy(one, note)
 
 
-def _of_copy(note: Note) -> str:
+def _of_copy(one: Made, note: Note) -> str:
     for caller, cause in _CALLERS:
         if any(call.startswith(caller) for call in note.calls):
             return cause
@@ -85,7 +85,9 @@ def _of_copy(note: Note) -> str:
         return "unknown"
     if note.operand is not None or not _is_result(note):
         return "strides"
-    return "output" if any(user.op == "output" for user in note.node.users) else "readers"
+    # What is only saved for the backward is laid out as Inductor computes with it.
+    is_returned = any(user.op == "output" for user in note.node.users)
+    return "output" if is_returned and one.is_as_traced else "readers"
 
 
 def _is_result(note: Note) -> bool:
@@ -97,6 +99,8 @@ def _told(one: Made, cause: str, makers: frozenset[Node], graph: str) -> Lowerin
     note = one.note
     node = _for_whom(one, cause, makers)
     value = note.operand if note is not None and note.operand is not None else one.maker
+    if note is not None and note.node is not None and note.node.op == "placeholder":
+        value = note.node
     return LoweringCopy(
         label=_label(one, node, cause),
         nbytes=one.nbytes,
@@ -117,8 +121,11 @@ def _for_whom(one: Made, cause: str, makers: frozenset[Node]) -> Node | None:
     """Return the node that a copy is made for: of what the program means, the one that says so."""
     if cause == "program" and makers and (one.note is None or one.note.kind == "copy"):
         return max(makers, key=list(next(iter(makers)).graph.nodes).index)
-    if one.note is not None:
-        return one.note.node
+    node = one.note.node if one.note is not None else None
+    if node is not None and node.op == "placeholder":  # it is laid out for who reads it
+        return next((user for user in node.users if user.op == "call_function"), node)
+    if node is not None:
+        return node
     return one.origins[-1] if one.origins else None
 
 
@@ -126,6 +133,9 @@ def _label(one: Made, node: Node | None, cause: str) -> str:
     if node is None:
         return one.buffer
     op, note = _called(node), one.note
+    if note is not None and note.node is not None and note.node.op == "placeholder":
+        argument = _argument(node, note.node)
+        return f"{op}.{argument}" if argument else op
     if cause in ("output", "readers", "loop"):
         return f"{op}.output"
     if cause == "no turn":
@@ -165,7 +175,7 @@ def _hint(one: Made, cause: str, node: Node | None) -> str:
     if node is None:
         return ""
     op = _called(node)
-    if cause in ("strides", "output") and op.startswith("aten::convolution"):
+    if cause in ("strides", "output", "readers") and op == "aten::convolution":
         return "hand input and weight in torch.channels_last, as Inductor computes convolutions"
     if cause == "strides" and not op.startswith(("aten::", "prims::")):
         return f"where {op} takes any strides, define it with the tag torch.Tag.flexible_layout"

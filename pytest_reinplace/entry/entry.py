@@ -21,6 +21,7 @@ _OPTIONAL = (
     "ahead_of_time",
     "args",
     "backend",
+    "copies",
     "description",
     "dynamic",
     "fullgraph",
@@ -41,7 +42,7 @@ _NOT_AHEAD = {
     "fullgraph": (False, "an exported program is one graph"),
     "grad": (True, "a library of AOTInductor has no backward"),
 }
-_PRESET = ("args", "backend", "clones", "tolerance", "unrunnable")
+_PRESET = ("args", "backend", "clones", "copies", "tolerance", "unrunnable")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -55,6 +56,8 @@ class Preset:
         clones: for each pass under test, the labels that are expected to stay clones.
         tolerance: allowed difference from eager.
         unrunnable: for each pass with which the program must not be run, why: it would take the device down.
+        copies: for each pass under test, the labels of the copies that lowering is expected to add. They are
+            held against what came where the backend is ``inductor``.
     """
 
     device: str
@@ -63,6 +66,7 @@ class Preset:
     clones: Mapping[str, tuple[str, ...]]
     tolerance: Tolerance
     unrunnable: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    copies: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -168,11 +172,17 @@ def _presets(keys: Mapping[str, Located]) -> dict[str, Preset]:
 def _preset(device: str, common: Mapping[str, Located], own: Mapping[str, Located]) -> Preset:
     """Return a preset: its own keys over those of the whole entry; ``args`` and ``clones`` are merged."""
     both = {**common, **own}
+    backend = both["backend"].choice(sorted(BACKENDS)) if "backend" in both else _default_backend(device)
+    if "copies" in own and backend == "graph":
+        raise own["copies"].error(
+            "'copies' does not go with backend graph, which lowers nothing; add 'backend: inductor'"
+        )
     return Preset(
         device=device,
         args={**_args(common.get("args")), **_args(own.get("args"))},
-        backend=both["backend"].choice(sorted(BACKENDS)) if "backend" in both else _default_backend(device),
-        clones={**_clones(common.get("clones")), **_clones(own.get("clones"))},
+        backend=backend,
+        clones={**_labels(common.get("clones")), **_labels(own.get("clones"))},
+        copies={**_labels(common.get("copies")), **_labels(own.get("copies"))},
         tolerance=_tolerance(both["tolerance"]) if "tolerance" in both else Tolerance(),
         unrunnable={**_reasons(common.get("unrunnable")), **_reasons(own.get("unrunnable"))},
     )
@@ -193,7 +203,7 @@ def _args(item: Located | None) -> dict[str, Any]:
     return args
 
 
-def _clones(item: Located | None) -> dict[str, tuple[str, ...]]:
+def _labels(item: Located | None) -> dict[str, tuple[str, ...]]:
     if item is None:
         return {}
     passes = _by_pass(item, "a mapping from pass to list of labels")

@@ -7,6 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from ..base import wording
+from ..copies import allowed
 from .entry import Entry, Preset
 
 if TYPE_CHECKING:
@@ -56,14 +57,23 @@ class EntryVerdict:
         """Return what is wrong, one line each, wrong values first; empty when the entry passed."""
         return [*self._faults(), *([] if self._unexercised() else self._in_clones())]
 
+    def _in_copies(self) -> allowed.Told:
+        """Return in how far lowering copies something else than the entry lists, where it was lowered."""
+        expected = self.preset.copies.get(self.pass_name)
+        if expected is None or self.backend != "inductor":
+            return allowed.Told()
+        if problem := allowed.unknown(self.graphs):
+            return allowed.Told((problem,))
+        return allowed.difference(self.graphs, expected)
+
     def _faults(self) -> list[str]:
-        """Return what is wrong whatever the entry lists."""
+        """Return what is wrong whatever clones the entry lists."""
         found = [*self.differences]
         found += [
             f"graph {graph.id} could not be judged: {graph.problem}" for graph in self.graphs if graph.problem
         ]
         found += [graph.suspicion for graph in self.graphs if graph.suspicion]
-        return [*found, *self._unexercised()]
+        return [*found, *self._unexercised(), *self._in_copies().problems]
 
     def _unexercised(self) -> list[str]:
         if not self.graphs:
@@ -90,4 +100,5 @@ class EntryVerdict:
                 f"expected {list(self.expected)}, at clones.{self.pass_name} in {self.entry.where}",
                 f"got      {self.clones}",
             ]
+        lines += self._in_copies().details
         return "\n".join(lines)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ..base.visible import visible
-from . import ledgers, plain
+from . import copied, ledgers, plain
 from .figures import Measurement
 from .record import SCHEMA, Record
 
@@ -49,7 +49,7 @@ class StoredTest:
         """Its figures by metric; one that was not measured is missing."""
         counts = self.record.counts()
         found = {"clones": counts["cloned"], "clone_bytes": counts["clone_bytes"], **self.measured}
-        return found | ledgers.figures_of(self.record.graphs)
+        return found | ledgers.figures_of(self.record.graphs) | copied.figures_of(self.record.graphs)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from ..base.fit import TIMES
 from ..base.markdown_cell import in_code, table_row, unmarked
 from ..base.wording import bytes_of, plural
 from ..record.counts import counts_of
-from . import measured, pass_by_pass
+from . import lowered, measured, pass_by_pass
 from .clone import Clone, clones_of
 from .finding import checked, findings_of
 from .groups import Group, groups_of
@@ -50,6 +50,9 @@ def markdown(report: Mapping[str, Any], most: int = MOST_CHARACTERS) -> str:
         left = most - sum(len(part) + 1 for part in parts)
         listed = _clone_rows(clones, groups[len(shown) :])
         parts.append(_folded(plural(len(clones), "clone"), _CLONE, listed, left))
+    if copied := lowered.copied_in(report):
+        left = most - sum(len(part) + 1 for part in parts)
+        parts.append(_folded(lowered.title(copied), lowered.HEADS, map(_copied_row, copied), left))
     if pass_by_pass.is_recorded(report):
         parts.append(_passes(report, most - sum(len(part) + 1 for part in parts)))
     if found:
@@ -115,6 +118,13 @@ def _group_row(group: Group) -> str:
     why = _why(group.sentence, group.blockers, group.hint)
     cells = [label, bytes_of(group.nbytes), f"{len(group.clones)}{TIMES}", in_code(group.where), why, test]
     return table_row(cells)
+
+
+def _copied_row(group: lowered.Copied) -> str:
+    first = group.copies[0]
+    test = in_code(group.tests[0]) if len(group.tests) == 1 else plural(len(group.tests), "test")
+    cells = [in_code(first.label), bytes_of(group.nbytes), f"{len(group.copies)}{TIMES}", first.cause]
+    return table_row([*cells, in_code(group.where), _why(first.sentence, "", first.hint), test])
 
 
 def _clone_rows(clones: Iterable[Clone], hinted: Iterable[Group]) -> Iterable[str]:

@@ -11,7 +11,7 @@ from ..base.visible import visible
 from ..base.wording import bytes_of, plural
 from ..compare.figure import shown
 from ..record.counts import counts_of
-from . import pass_by_pass
+from . import lowered, pass_by_pass
 from .clone import Clone, clones_of
 from .finding import Finding, findings_of
 from .groups import Group, groups_of
@@ -68,13 +68,15 @@ def section(report: Mapping[str, Any], width: int = 80, verbosity: int = 0) -> S
     groups = groups_of(clones_of(report))
     # What could not be verified is told by the verifier itself.
     remarks = [one for one in findings_of(report) if one.kind != "not-checked"]
-    is_fine = not remarks and not groups
+    copied = lowered.copied_in(report)
+    is_fine = not remarks and not groups and not copied
     style = ("green" if is_fine else "bold",)
     last = [[Part(line, style)] for line in _sums(report["total"], is_fine, width)]
     if is_fine and verbosity < 1 and not pass_by_pass.is_recorded(report):
         return Section("", tuple(last))
     blocks = [list(_remarks(remarks, width, verbosity)), list(_clones(report, groups, width, verbosity))]
     blocks += [list(_tests(report, width if verbosity < 2 else _NAME))] if verbosity > 0 else []
+    blocks += [list(_copied(copied, width, verbosity))]
     blocks += [list(_passes(report, width, verbosity))]
     return Section("reinplace", (*(line for block in blocks if block for line in [*block, []]), *last))
 
@@ -134,6 +136,19 @@ def _clones(report: Mapping[str, Any], groups: Sequence[Group], width: int, verb
             Part(_INDENT + size, ("yellow", "bold")),
             Part(f"{_GAP}{count}{_GAP}in {plural(len(left), 'more group')}; -v shows all"),
         ]
+
+
+def _copied(copied: list[lowered.Copied], width: int, verbosity: int) -> Iterator[Line]:
+    """Yield what lowering copies, by line and cause: all of it, or the ten largest."""
+    if not copied:
+        return
+    yield [Part(lowered.title(copied), ("bold",))]
+    for group in copied if verbosity > 0 else copied[:_MOST]:
+        text = visible(group.line, _SENTENCE)
+        for line in wrapped(text, width, _INDENT, _DETAIL, whole=verbosity > 1):
+            yield [Part(line)]
+    if verbosity < 1 and len(copied) > _MOST:
+        yield [Part(f"{_INDENT}and {plural(len(copied) - _MOST, 'more group')}; -v shows all")]
 
 
 def _passes(report: Mapping[str, Any], width: int, verbosity: int) -> Iterator[Line]:

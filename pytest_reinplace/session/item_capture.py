@@ -236,7 +236,7 @@ def origin(capture: Capture) -> str:
 
 
 def check_limits(item: pytest.Item) -> None:
-    """Fail a test whose marker allows fewer clones or less memory than it has, or has nothing to compare."""
+    """Fail a test whose marker allows fewer clones or copies, or less memory, or has nothing to compare."""
     capture = running(item)
     if capture is None:
         return
@@ -250,6 +250,9 @@ def check_limits(item: pytest.Item) -> None:
         found.append(verdict.uncompared(where))
     if marked.limits_clones:
         found.append(verdict.within(capture.since(0), marked.max_clones, marked.max_clone_bytes, where))
+    if marked.limits_copies:
+        graphs = capture.since(0)
+        found.append(verdict.copies_within(graphs, marked.max_copies, marked.max_copy_bytes, where))
     if marked.max_peak_bytes is not None:
         found.append(verdict.peaks_within(capture.peaks, marked.max_peak_bytes, where))
     if not all(one.passed for one in found):

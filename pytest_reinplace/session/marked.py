@@ -16,15 +16,23 @@ class Marked:
     pass_: str | None = None
     max_clones: int | None = None
     max_clone_bytes: int | None = None
+    max_copies: int | None = None
+    max_copy_bytes: int | None = None
     max_peak_bytes: int | None = None
     tolerance: Tolerance | None = None
 
     @property
     def has_limits(self) -> bool:
-        """Whether the test may fail because of what it cloned, held or left uncompared."""
-        return self.limits_clones or self.max_peak_bytes is not None or self.tolerance is not None
+        """Whether the test may fail because of what it cloned, copied, held or left uncompared."""
+        limits = self.limits_clones or self.limits_copies
+        return limits or self.max_peak_bytes is not None or self.tolerance is not None
 
     @property
     def limits_clones(self) -> bool:
         """Whether the test may fail because of what it cloned."""
         return self.max_clones is not None or self.max_clone_bytes is not None
+
+    @property
+    def limits_copies(self) -> bool:
+        """Whether the test may fail because of what lowering copied."""
+        return self.max_copies is not None or self.max_copy_bytes is not None

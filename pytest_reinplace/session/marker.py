@@ -15,14 +15,16 @@ if TYPE_CHECKING:
 
 NAME = "reinplace"
 _TEXTS = {"device": choices.device_name, "backend": choices.backend_name, "pass_": choices.pass_name}
-_BYTES = ("max_clone_bytes", "max_peak_bytes")
-_VALID = (*_TEXTS, "max_clones", *_BYTES, "tolerance")
+_COUNTS = ("max_clones", "max_copies")
+_BYTES = ("max_clone_bytes", "max_copy_bytes", "max_peak_bytes")
+_VALID = (*_TEXTS, *_COUNTS, *_BYTES, "tolerance")
 
 LINE = (
     "reinplace(*, device=None, backend=None, pass_=None, max_clones=None, max_clone_bytes=None, "
-    "max_peak_bytes=None, tolerance=None): capture what the test compiles, on this device, with this backend "
-    "and pass, and fail it when more is cloned, more memory held by reinplace.run, or when what the fixtures "
-    "compile and call differs from eager by more than this tolerance"
+    "max_copies=None, max_copy_bytes=None, max_peak_bytes=None, tolerance=None): capture what the test "
+    "compiles, on this device, with this backend and pass, and fail it when more is cloned, more copied by "
+    "Inductor's lowering, more memory held by reinplace.run, or when what the fixtures compile and call "
+    "differs from eager by more than this tolerance"
 )
 
 
@@ -49,7 +51,7 @@ def read(item: pytest.Item) -> Marked:
 def _checked(item: pytest.Item, name: str, value: Any) -> Any:
     if name == "tolerance":
         return _tolerance(item, value)
-    if name == "max_clones":
+    if name in _COUNTS:
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             raise wrong(item, f"expected {name} to be an int of at least 0, got {value!r}")
         return value

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import html
 import json
 
 import pytest
 
+from pytest_reinplace.base.fit import TIMES
 from pytest_reinplace.record import stored
 from pytest_reinplace.reports.document import schema
 
@@ -167,3 +169,79 @@ def test_the_json_report_has_them_all_as_its_schema_says(lowering: pytest.Pytest
         damaged["tests"]["test_it.py::test_it"]["graphs"][1]["copies"][0][key] = wrong
         with pytest.raises(stored.StoredError, match=f"expected '{key}' to be"):
             stored.parse(damaged, "out.json")
+
+
+@pytest.mark.parametrize(
+    "limit", ["max_copies=1", "max_copy_bytes=256", "max_copies=1, max_copy_bytes='1KiB'"]
+)
+def test_within_the_limits_of_its_marker_a_test_passes(lowering: pytest.Pytester, limit: str) -> None:
+    marked(lowering, limit).assert_outcomes(passed=1)
+
+
+def test_beyond_the_limits_it_fails_and_explains(lowering: pytest.Pytester) -> None:
+    result = marked(lowering, "max_copies=0, max_copy_bytes=255")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "lowering adds 1 copy; the limit is max_copies=0 (pass inductor, backend inductor)",
+            "lowering copies 256 B; the limit is max_copy_bytes=255",
+            "  aten::mm.self: 256 B, strides: *",
+        ],
+        consecutive=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("limit", "told"),
+    [
+        (
+            "max_copies=0, backend='graph'",
+            "no graph was lowered, so there are no copies to know of: backend graph*",
+        ),
+        ("max_copies=-1", "*marker reinplace: expected max_copies to be an int of at least 0, got -1"),
+        ("max_copy_bytes='many'", "*marker reinplace: max_copy_bytes: expected *"),
+    ],
+)
+def test_a_limit_that_nothing_can_be_held_against_fails(
+    lowering: pytest.Pytester, limit: str, told: str
+) -> None:
+    result = marked(lowering, limit)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines([told])
+
+
+def marked(project: pytest.Pytester, limit: str) -> pytest.RunResult:
+    body = "def test_it():\n    torch.compile(product)(*inputs())\n"
+    text = f"import pytest, torch\nfrom programs import *\n\n@pytest.mark.reinplace({limit})\n{body}"
+    project.makepyfile(test_it=text)
+    return project.runpytest_inprocess()
+
+
+def test_reports_tell_them_by_line_and_cause(lowering: pytest.Pytester) -> None:
+    body = "assert_copies(copied, *inputs()) == []\nassert_copies(product, *inputs()) == ['aten::mm.self']"
+    result = run(lowering, body, "--reinplace-report", "--reinplace-markdown=out.md")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "lowering adds 1 copy: 256 B in 1 test",
+            "  aten::mm.self at programs.py:4: 256 B, strides: aten::mm asks for other",
+            "      strides",
+        ],
+        consecutive=True,
+    )
+    lines = html.unescape((lowering.path / "out.md").read_text()).splitlines()
+    assert "<details><summary>lowering adds 1 copy: 256 B in 1 test</summary>" in lines
+    [row] = [line for line in lines if "aten::mm.self" in line]
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert cells[1:4] == ["256 B", f"1{TIMES}", "strides"]
+    assert "programs.py:4" in cells[4]
+    assert cells[5] == "aten::mm asks for other strides"
+
+
+def test_reports_say_nothing_where_lowering_adds_nothing(lowering: pytest.Pytester) -> None:
+    result = run(
+        lowering, "assert_copies(copied, *inputs()) == []", "--reinplace-report", "--reinplace-markdown=o.md"
+    )
+    result.assert_outcomes(passed=1)
+    assert "lowering adds" not in result.stdout.str()
+    assert "lowering adds" not in (lowering.path / "o.md").read_text()
