@@ -30,7 +30,7 @@ from pytest_reinplace.passes.verify import check, copied
 from .mutant_table import MUTANTS, Mutant
 
 _HERE = Path(post_grad.__file__).parent
-_MODULES = ("times", "sharing", "rule", "ground", *post_grad.ORDER)
+_MODULES = ("times", "sharing", "rule", "held", "ground", *post_grad.ORDER)
 AS_IT_IS = Mutant("", "", "", post_grad.ORDER)
 APPLICATION, GRAPH = "each application", "the whole graph"
 CHECKS = APPLICATION, GRAPH

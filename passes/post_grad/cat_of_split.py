@@ -14,7 +14,6 @@ from torch.fx import Graph, Node
 from ..graph.alias import viewed
 from ..graph.journal import erase
 from ..ops.schema import argument
-from ..ops.true_strides import has_usual_strides
 from .ground import Ground, dim_of, is_split
 from .rule import Places, Rule, by_name
 
@@ -29,14 +28,11 @@ def _rewrite(graph: Graph) -> Places:
             continue
         pieces = cat.all_input_nodes
         # All parts of a whole, in their order, have its values and its dtype.
-        is_laid_out = ground.alike(cat, source)
-        if is_laid_out and ground.unite(cat, source):
+        if ground.alike(cat, source) and ground.unite(cat, source):
             yield cat.name, None, ""
             ground.replace(cat, source)
-        elif is_laid_out or has_usual_strides(cat.meta["val"]):
+        elif ground.copy(cat, source):
             yield cat.name, None, ""
-            cat.target, cat.args = aten.clone.default, (source,)
-            cat.kwargs = {} if is_laid_out else {"memory_format": torch.contiguous_format}
         else:
             yield cat.name, cat, "the result is laid out in a way of its own"
             continue

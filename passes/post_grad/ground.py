@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 import operator
 from typing import Any
 
@@ -11,12 +10,14 @@ import torch
 from torch.fx import Graph, Node
 
 from ..graph.alias import begin_of, is_view, uses, viewed
-from ..graph.emit import Emitter
+from ..graph.emit import Emitter, is_dense
 from ..graph.sizes import fake_mode_of
 from ..memory.geometry import Geometry
 from ..memory.region import as_size
 from ..ops.schema import argument, is_operator, schema_of
 from .sharing import Sharing
+
+aten: Any = torch.ops.aten
 
 
 class Ground:
@@ -88,6 +89,28 @@ class Ground:
         is_told = schema.names_offset and argument(user, "storage_offset") is not None
         return is_told or schema.asks_offset
 
+    def copy(self, node: Node, source: Node) -> bool:
+        """Make a node a copy of a value of its shape and dtype, if one can be laid out as it is.
+
+        Returns:
+            whether it is one now.
+        """
+        dense = {"memory_format": torch.contiguous_format}
+        is_known = is_static(source.meta["val"]) or is_dense(source.meta["val"])  # torch would add a guard
+        if is_known and self.put(node, aten.clone.default, (source,)):
+            return True
+        return self.put(node, aten.clone.default, (source,), dense)
+
+    def put(self, node: Node, target: Any, args: tuple[Any, ...], kwargs: Any = None) -> bool:
+        """Make a node another call, if what that makes is laid out as the node is; returns whether it is."""
+        before = node.target, node.args, node.kwargs
+        node.target, node.args, node.kwargs = target, args, kwargs or {}
+        pairs = zip(self.emitter.value(node).stride(), node.meta["val"].stride(), strict=True)
+        if all(self.geometry.equal(as_size(one), as_size(other)) for one, other in pairs):
+            return True
+        node.target, node.args, node.kwargs = before
+        return False
+
     def replace(self, node: Node, source: Node) -> None:
         """Put a value in the place of a node that it equals.
 
@@ -110,6 +133,11 @@ def _is_strided(val: Any) -> bool:
     return isinstance(val, torch.Tensor) and val.layout == torch.strided
 
 
+def is_static(val: torch.Tensor) -> bool:
+    """Return whether no symbol says how a tensor is laid out."""
+    return all(isinstance(n, int) for n in (*val.shape, *val.stride(), val.storage_offset()))
+
+
 def is_split(node: Node) -> bool:
     """Return whether a node cuts its operand into pieces along a dimension."""
     val, source = node.meta.get("val"), viewed(node)
@@ -130,23 +158,3 @@ def dim_of(node: Node, rank: int) -> int:
     """Return the dimension that a node is given, counted from the first."""
     dim: Any = argument(node, "dim") or 0
     return int(dim) % rank if rank else 0
-
-
-def held(value: Any, dtype: torch.dtype) -> bool | int | float | None:
-    """Return what a tensor holds where a number is stored into it, ``None`` where that is not known.
-
-    A float is rounded when it is stored, and returned as it is.
-    """
-    if not isinstance(value, bool | int | float) or dtype.is_complex:
-        return None
-    if dtype == torch.bool:
-        return bool(value)
-    if dtype.is_floating_point:
-        is_small = not math.isfinite(value) or abs(value) <= torch.finfo(dtype).max
-        return value if is_small else None
-    if not math.isfinite(value):
-        return None
-    whole, info = math.trunc(value), torch.iinfo(dtype)
-    if info.min == 0 and -info.max <= whole < 0 and whole == value:
-        whole += info.max + 1  # as torch fills unsigned numbers
-    return whole if info.min <= whole <= info.max else None

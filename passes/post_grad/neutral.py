@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
+from .. import _torch
 from ..graph.alias import bases, viewed, written
 from ..ops.schema import has_tensor, is_operator, schema_of, traits_of
 from .ground import Ground
@@ -38,9 +39,9 @@ def _rewrite(graph: Graph) -> Places:
         if not isinstance(operand, Node):
             continue
         why = _why_not(ground, node, operand, values[at], is_second=at == 1)
+        if not why and not _replaced(ground, node, operand):
+            why = "the result is laid out in another way"
         yield node.name, node if why else None, why
-        if not why:
-            _replace(ground, node, operand)
 
 
 def _neutral(node: Node) -> int | None:
@@ -79,7 +80,27 @@ def _value(node: Node, found: dict[Node, Any], has_operands: bool) -> Any:
         return _held(found[node.args[0]], val.dtype)  # type: ignore[index]
     if source is not None:
         return _UNKNOWN if node.target is aten.view.dtype else found[source]
+    is_arithmetic = _neutral(node) is not None or node.target is aten.neg.default
+    if is_arithmetic and not any(val.dtype.is_complex for val in _values(node)):
+        return _computed(node, found)
     return _UNKNOWN if has_operands or val.dim() == 0 else None
+
+
+def _values(node: Node) -> list[torch.Tensor]:
+    return [n.meta["val"] for n in (node, *node.all_input_nodes) if has_tensor(n.meta.get("val"))]
+
+
+def _computed(node: Node, found: dict[Node, Any]) -> Any:
+    """Return what small whole numbers make; no dtype rounds that to 0 or 1."""
+    numbers: list[Any] = [found.get(n, _UNKNOWN) if isinstance(n, Node) else n for n in node.args]
+    if not all(isinstance(n, bool | int | float) and n in range(-15, 16) for n in numbers):
+        return _UNKNOWN
+    with _torch.undisturbed():
+        given = [
+            torch.full((), number, dtype=n.meta["val"].dtype) if isinstance(n, Node) else number
+            for n, number in zip(node.args, numbers, strict=True)
+        ]
+        return _held(node.target(*given, **node.kwargs).item(), node.meta["val"].dtype)  # type: ignore[operator]
 
 
 def _held(value: Any, dtype: torch.dtype) -> Any:
@@ -111,31 +132,35 @@ def _keep_nans(graph: Graph) -> None:
 
 def _why_not(ground: Ground, node: Node, operand: Node, value: Any, *, is_second: bool) -> str:
     """Return why a node is not its operand, empty where it is, bit by bit."""
-    dtype, is_sum = node.meta["val"].dtype, node.target in (aten.add.Tensor, aten.sub.Tensor)
+    dtype, is_sum = operand.meta["val"].dtype, node.target in (aten.add.Tensor, aten.sub.Tensor)
     if value is _UNKNOWN:
         return "the constant is not known"
-    if dtype.is_complex:
+    # Whole numbers have one zero and are finite: their imaginary parts are 0., and stay so.
+    if node.meta["val"].dtype.is_complex and (dtype.is_floating_point or dtype.is_complex):
         return "complex arithmetic changes zeros and infinities"
     if node.target in (aten.sub.Tensor, aten.div.Tensor) and not is_second:
         return "the constant comes first"
     # -0. + 0. is 0., and -0. - -0. is; with the other zero both keep their sign.
-    is_signed = operand.meta["val"].dtype.is_floating_point
-    if is_sum and is_signed and (str(value) == "-0.0") is (node.target is aten.sub.Tensor):
+    if is_sum and dtype.is_floating_point and (str(value) == "-0.0") is (node.target is aten.sub.Tensor):
         return "it changes the sign of zero"
-    if not ground.alike(node, operand, is_retyped=True):
-        return "the result is laid out in another way"
+    if not ground.alike(node, operand, is_laid_out=False, is_retyped=True):
+        return "the result has another shape"
     return ""
 
 
-def _replace(ground: Ground, node: Node, operand: Node) -> None:
-    """Put what a node equals in its place: its operand, a copy of that, or what it is converted to."""
+def _replaced(ground: Ground, node: Node, operand: Node) -> bool:
+    """Put what a node equals in its place: its operand, a copy of that, or what it is converted to.
+
+    Returns:
+        whether one of them is laid out as the node is.
+    """
     dtype = node.meta["val"].dtype
-    if dtype == operand.meta["val"].dtype and ground.unite(node, operand):
+    if dtype != operand.meta["val"].dtype:
+        return ground.put(node, prims.convert_element_type.default, (operand, dtype))
+    if ground.alike(node, operand) and ground.unite(node, operand):
         ground.replace(node, operand)
-    elif dtype == operand.meta["val"].dtype:
-        node.target, node.args, node.kwargs = aten.clone.default, (operand,), {}
-    else:
-        node.target, node.args, node.kwargs = prims.convert_element_type.default, (operand, dtype), {}
+        return True
+    return ground.copy(node, operand)
 
 
 def reveal(graph: Graph) -> None:

@@ -16,7 +16,8 @@ from ..graph.alias import uses, written
 from ..graph.journal import erase
 from ..memory.region import as_size
 from ..ops.schema import argument
-from .ground import Ground, dim_of, held, is_plain
+from .ground import Ground, dim_of, is_plain
+from .held import held
 from .rule import Places, Rule
 
 aten, prims = torch.ops.aten, torch.ops.prims

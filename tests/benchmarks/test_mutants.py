@@ -30,7 +30,9 @@ def test_a_mutant_of_a_line_that_is_gone_is_refused() -> None:
 
 
 def test_mutants_are_found_and_the_rules_as_they_are_are_not() -> None:
-    chosen = rows("cat_of_split: if is_laid_out", "no_ops: goes", "split_of_cat: if part.meta")
+    chosen = rows(
+        "cat_of_split: if ground.alike(cat, source) and g", "no_ops: goes", "split_of_cat: if _dtype"
+    )
     *found, right = MUTANTS.hunted(FEW, chosen)
     assert len(found) == 3 and right[0] == {} and right[1] > 0
     for told, graphs in found:

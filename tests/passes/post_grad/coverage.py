@@ -1,8 +1,8 @@
 """How often Inductor's post-grad rules fire, and what ours do there: written to docs/post-grad-coverage.md.
 
-``pytest -s tests/passes/post_grad/coverage.py``; ``COVERAGE_GRAPHS`` random graphs, ``COVERAGE_CORPUS`` a
-pattern for the names of corpus entries. Each place where a rule of Inductor fires is checked by itself, and
-ours is run on the graph as it was there.
+``pytest -s tests/passes/post_grad/coverage.py``; ``COVERAGE_GRAPHS`` random graphs of each kind,
+``COVERAGE_CORPUS`` a pattern for the names of corpus entries. Each place where a rule of Inductor fires is
+checked by itself, and ours is run on the graph as it was there.
 """
 
 from __future__ import annotations
@@ -10,36 +10,23 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
-import os
-import traceback
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
-from torch.fx import GraphModule
-from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx import GraphModule, Node
 
-from pytest_reinplace.call.ledgers import follow
-from pytest_reinplace.entry.entry import load
-from pytest_reinplace.entry.run import built, configured, importable, plainly
 from pytest_reinplace.passes import ReinplaceError, post_grad
-from pytest_reinplace.passes.fuzz.calls import Program, inputs
-from pytest_reinplace.passes.fuzz.draws import Draws
-from pytest_reinplace.passes.ledger import Application, Ledger, recorded
+from pytest_reinplace.passes.ledger import Application
 from pytest_reinplace.passes.ops.identities import handed_on
+from pytest_reinplace.passes.ops.wrapper_names import is_wrapper
 from pytest_reinplace.passes.post_grad.no_ops import folded
-from pytest_reinplace.passes.verify import Finding, check, copied
-from pytest_reinplace.passes.verify.equivalence import effects
+from pytest_reinplace.passes.verify import Finding, copied
 
 from ...house.checkout import ROOT
-from ..trace import arange, functional
-from . import test_cat_of_cat, test_cat_of_split, test_cumsum, test_neutral, test_split_of_cat
+from .coverage_graphs import Graph, of_corpus, of_devices, of_random, of_tests, of_wrapped
+from .coverage_judge import ROUNDED, holds_for_longer, is_as_told, judged
 
-COUNT = int(os.environ.get("COVERAGE_GRAPHS", "200"))
-ROUNDED = "rounded"
-CORPUS = os.environ.get("COVERAGE_CORPUS", "*")
 PAGE = ROOT / "docs" / "post-grad-coverage.md"
 OURS = {
     "splitwithsizes_cat_replace": "cat_of_split",
@@ -49,14 +36,21 @@ OURS = {
     "remove_noop_ops": "no_ops",
     "constant_fold_uniform_value": "neutral",
     "remove_assert_ops": "asserts",
+    "scatter_upon_const_tensor": "scatter",
+    "reorder_for_locality": "locality",
+    "move_constructors_to_gpu": "constructors",
+    "decompose_auto_functionalized": "wrappers",
+    "decompose_triton_kernel_wrapper_functional": "wrappers",
 }
+_ARITHMETIC = {"neutral", "cumsum", "scatter"}
 # What brings nothing of its own, or is what the plugin judges otherwise.
-_OTHERS = ("(between passes)", "reinplace_inplaceable_ops", "decompose_", "incremental_update")
+_OTHERS = ("(between passes)", "reinplace_inplaceable_ops", "decompose_map", "decompose_scan", "incremental_")
 # Which nodes of a pass without rules are its places.
 _IS_PLACE: Mapping[str, Callable[[Any], Any]] = {
     "no_ops": handed_on,
     "neutral": folded,
     "asserts": lambda node: node.target is torch.ops.aten._assert_tensor_metadata.default,
+    "wrappers": lambda node: is_wrapper(node.target),
 }
 _HEAD = """
 # Coverage of the post-grad rules
@@ -64,18 +58,19 @@ _HEAD = """
 Made by `pytest -s tests/passes/post_grad/coverage.py` with torch {version} on a CPU.
 Graphs: {told}.
 
-A *place* is a node where a rule of Inductor fires, in a run without ours. Each is checked by itself. *Sound*:
-the graph still does the same, bit by bit. *Rounded*: numbers are some roundings apart. *Unsound*: it does
-something else, or the rule raises. Then our rule is run on the graph as it was in front of that place. At an
-unsound place ours may still rewrite: to a copy, or a conversion. *Wrong* are rewrites of ours, at any place.
+A *place* is a node where a rule of Inductor fires, in a run without ours; of `reorder_for_locality` one
+that it brings nearer to its first user. Each is checked by itself. *Sound*: the graph still does the same,
+bit by bit, in strides and in shared storage, also when its numbers are all `-0.`, infinite or NaN; sums of
+a length that is a symbol are also taken at greater ones. *Rounded*: numbers are some roundings apart, or 0.
+is -0. *Unsound*: it does something else, or the rule raises. Then our rule is run on the graph as it was in
+front of that place. At an unsound place ours may still rewrite: to a copy, or a conversion. *Wrong* are
+rewrites of ours, at any place. Graphs for a GPU are run on the CPU with all their copies.
 
 | Inductor's rule | places {sources} | sound | rounded | unsound | not checked | ours | {ours} |
 |---|---|---|---|---|---|---|---|---|---|---|
 """
 _SOURCES = "(tests, corpus, random)"
 _OURS = "at sound ones | at rounded ones | at unsound ones | wrong"
-# A name of the source, the ledger of a graph, what it is called with, the outputs that are made anew.
-Graph = tuple[str, Ledger, Sequence[Any] | None, frozenset[int]]
 
 
 @dataclasses.dataclass
@@ -88,57 +83,102 @@ class Row:
     left: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
     wrong: int = 0
 
+    def unseen(self, source: str) -> None:
+        """Add a place that cannot be judged."""
+        self.fired[source] += 1
+        self.judged["not-checked"] += 1
+
 
 def add(rows: dict[str, Row], graph: Graph) -> None:
     """Add all places of a graph."""
-    source, ledger, given, regenerated = graph
-    judge = functools.partial(_checked, given=given, regenerated=regenerated)
-    for application in ledger.applications:
-        name = application.rule or application.pass_name.rpartition("/")[2]
+    for application in graph.ledger.applications:
+        name = _name(application)
         if name.startswith(_OTHERS):
             continue
-        before = ledger.graph_before(application.number)
-        after = ledger.graph_after(application.number)
         ours = OURS.get(name, "")
-        places = _places(application, before, after, _IS_PLACE.get(ours))
+        try:
+            before = graph.ledger.graph_before(application.number)
+            after = graph.ledger.graph_after(application.number)
+        except ReinplaceError:  # the state between two rules of one pass, which is no graph
+            rows.setdefault(name, Row()).unseen(graph.source)
+            continue
+        judge = functools.partial(judged, graph, is_arithmetic=ours in _ARITHMETIC)
+        places = _places(application, before, after, ours)
         if not places:
             continue
         row = rows.setdefault(name, Row())
         found = judge(before, after)
-        judged: dict[str, str] = dict.fromkeys(places, found.status)
-        if len(places) > 1 and found.is_different:
-            judged = _one_by_one(before, places, judge)
-        row.fired[source] += len(places)
-        row.judged.update(judged.values())
+        told: dict[str, str] = dict.fromkeys(places, found.status)
+        if len(places) > 1 and found.status != "same" and ours in ("no_ops", "neutral"):
+            told = _one_by_one(before, places, judge)
+        if ours == "cumsum" and found.status == "same" and not holds_for_longer(before, application.node):
+            told = dict.fromkeys(places, "different")
+        if ours == "constructors":  # a GPU draws other numbers
+            told |= dict.fromkeys(filter(functools.partial(_is_drawn_by, before), places), "different")
+        row.fired[graph.source] += len(places)
+        row.judged.update(told.values())
         if ours:
-            _compare(row, ours, before, judged, judge)
-    if ledger.crash is not None and " at " in ledger.crash.rule:
-        name, _, place = ledger.crash.rule.rpartition(" at ")
-        row = rows.setdefault(name, Row())
-        row.fired[source] += 1
-        row.judged["different"] += 1
-        if name in OURS:
-            before = ledger.graph_before(len(ledger.applications))
-            _compare(row, OURS[name], before, {place: "different"}, judge)
+            _compare(row, ours, graph, before, told, after)
+    _add_crash(rows, graph)
+
+
+def _name(application: Application) -> str:
+    """Return the name of a rule, or of the pass where its rules have none of their own."""
+    name = application.pass_name.rpartition("/")[2].rpartition(":")[2]
+    return name if not application.rule or name.startswith("decompose_") else application.rule
+
+
+def _is_drawn_by(gm: GraphModule, place: str) -> bool:
+    """Return whether random numbers are drawn by a value."""
+    node = next(n for n in gm.graph.nodes if n.name == place)
+    tags = [getattr(user.target, "tags", ()) for user in node.users]
+    return any(torch.Tag.nondeterministic_seeded in found for found in tags)
+
+
+def _add_crash(rows: dict[str, Row], graph: Graph) -> None:
+    """Add the place where a rule raised."""
+    ledger = graph.ledger
+    if ledger.crash is None or " at " not in ledger.crash.rule:
+        return
+    name, _, place = ledger.crash.rule.rpartition(" at ")
+    row = rows.setdefault(name, Row())
+    row.fired[graph.source] += 1
+    row.judged["different"] += 1
+    if name in OURS:
+        before = ledger.graph_before(len(ledger.applications))
+        _compare(row, OURS[name], graph, before, {place: "different"})
 
 
 def _compare(
-    row: Row, ours: str, before: GraphModule, judged: Mapping[str, str], judge: Callable[..., Finding]
+    row: Row,
+    ours: str,
+    graph: Graph,
+    before: GraphModule,
+    told: Mapping[str, str],
+    after: GraphModule | None = None,
 ) -> None:
     """Note what our rule does at places of Inductor's."""
+    judge = functools.partial(judged, graph, is_arithmetic=ours in _ARITHMETIC)
     mine = copied(before)
     applied = post_grad.find(ours).apply(mine)
-    row.wrong += judge(before, mine).is_different
+    row.wrong += judge(before, mine).is_different and is_as_told(graph, before)
     why = {refusal.node.name: refusal.reason for refusal in applied.refused}
-    for place, status in judged.items():
-        row.ours[status] += place in applied.rewritten
-        if place not in applied.rewritten and status == "same":
+    rewritten = set(applied.rewritten)
+    if ours == "locality":
+        rewritten = _nearer(before, mine) | _as_near(after or before, mine)
+    for place, status in told.items():
+        row.ours[status] += place in rewritten
+        if place not in rewritten and status == "same":
             row.left[why.get(place, "not one of its places")] += 1
 
 
-def _places(
-    application: Application, before: GraphModule, after: GraphModule, is_place: Callable[[Any], Any] | None
-) -> list[str]:
+def _places(application: Application, before: GraphModule, after: GraphModule, ours: str) -> list[str]:
+    if ours == "locality":
+        return sorted(_nearer(before, after))
+    if ours == "constructors":
+        devices = _devices(after)
+        return [n for n, device in _devices(before).items() if devices.get(n, device) != device]
+    is_place = _IS_PLACE.get(ours)
     if application.rule or is_place is None:
         return [application.node]
     left = {node.name for node in after.graph.nodes}
@@ -146,113 +186,39 @@ def _places(
     return [node.name for node in gone if is_place(node)]
 
 
+def _devices(gm: GraphModule) -> dict[str, Any]:
+    return {node.name: node.kwargs.get("device") for node in gm.graph.nodes}
+
+
+def _nearer(before: GraphModule, after: GraphModule) -> set[str]:
+    """Return the nodes that stand nearer to their first users than they did."""
+    return _distances(after).keys() - _as_near(after, before)
+
+
+def _as_near(one: GraphModule, other: GraphModule) -> set[str]:
+    """Return the nodes that stand as near to their first users in another graph, or nearer."""
+    far, near = (_distances(gm) for gm in (one, other))
+    return {name for name in far.keys() & near.keys() if near[name] <= far[name]}
+
+
+def _distances(gm: GraphModule) -> dict[str, int]:
+    at = {node: i for i, node in enumerate(gm.graph.nodes)}
+    return {node.name: min(at[user] for user in node.users) - at[node] for node in at if node.users}
+
+
 def _one_by_one(before: GraphModule, places: Sequence[str], judge: Callable[..., Finding]) -> dict[str, str]:
     """Return for each no-op whether it may go, when those before it that may are gone."""
     found, base = {}, before
     for place in places:
         trial = copied(base)
-        node = next(n for n in trial.graph.nodes if n.name == place)
+        node: Node = next(n for n in trial.graph.nodes if n.name == place)
         operand = handed_on(node) or folded(node)
-        node.replace_all_uses_with(operand)
+        node.replace_all_uses_with(operand)  # type: ignore[arg-type]
         trial.graph.erase_node(node)
         trial.recompile()
         found[place] = judge(before, trial).status
         base = trial if found[place] == "same" else base
     return found
-
-
-def _checked(
-    before: GraphModule, after: GraphModule, *, given: Sequence[Any] | None, regenerated: frozenset[int]
-) -> Finding:
-    if given is None:
-        return Finding.unchecked("the graph is not called")
-    found = check(before, after, given, regenerated=regenerated)
-    return Finding(ROUNDED) if found.status == "same" and _is_rounded(before, after, given) else found
-
-
-def _is_rounded(before: GraphModule, after: GraphModule, given: Sequence[Any]) -> bool:
-    """Return whether two graphs that do the same differ in some bits."""
-    try:
-        one, two = (effects(gm, list(given)) for gm in (before, after))
-    except ReinplaceError:
-        return False
-    pairs = zip(one.outputs, two.outputs, strict=True)
-    return any(
-        isinstance(x, torch.Tensor) and not torch.equal(x.nan_to_num(nan=7.25), y.nan_to_num(nan=7.25))
-        for (_, x), (_, y) in pairs
-    )
-
-
-def of_inductor(source: str, gm: GraphModule, given: Sequence[Any]) -> Graph:
-    """Return what Inductor's two stages do to a graph."""
-    ledger, error = recorded(gm, ["joint", "post_grad"])
-    if error is not None:
-        print(f"{source}: {type(error).__name__}: {str(error)[:100]}")
-    return source, ledger, given, frozenset()
-
-
-def of_tests() -> Iterator[Graph]:
-    """Yield the programs that tests of our rules are made of."""
-    two = arange(2, 2), arange(2, 3)
-    a, b, c = test_cat_of_split, test_split_of_cat, test_cat_of_cat
-    rejoined = (
-        a.returned,
-        a.read,
-        a.then_written,
-        a.read_before_it_is_written,
-        a.two_outputs,
-        a.even,
-        a.turned,
-    )
-    cases: list[tuple[Any, ...]] = [(fn, arange(2, 5)) for fn in (*rejoined, a.negative, a.other_order)]
-    cases += [
-        (fn, *two) for fn in (b.read, b.viewed, b.negative, b.stored, b.returned, b.strided, b.cut_elsewhere)
-    ]
-    cases += [(b.read, x.to(d), y) for d in (torch.half, torch.int32) for x, y in (two,)]
-    cases += [(fn, arange(2, 3), arange(2, 2)) for fn in (c.first_part, c.negative, c.beyond)]
-    cases += [(fn, arange(3)) for fn in (*test_cumsum.COUNTED, *(fn for fn, _ in test_cumsum.LEFT))]
-    neutral = *test_neutral.FOLDED, *(fn for fn, _ in test_neutral.LEFT), test_neutral.a_number
-    cases += [(fn, test_neutral.signed()) for fn in neutral]
-    for fn, *args in cases:
-        for dynamic in (False, True):
-            yield of_inductor("tests", *functional(fn, *args, dynamic=dynamic))
-
-
-def of_random() -> Iterator[Graph]:
-    """Yield random programs, with their writes made functional."""
-    for seed in range(COUNT):
-        mode = "symbolic" if seed % 3 == 2 else "fake"
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            run = torch.func.functionalize(Program(Draws.seeded(seed)).run)
-            try:
-                gm = make_fx(run, tracing_mode=mode)(*inputs())
-            except (RuntimeError, NotImplementedError):
-                continue  # it writes what functionalization cannot
-        yield of_inductor("random", gm, inputs())
-
-
-def of_corpus() -> Iterator[Graph]:
-    """Yield the graphs of corpus entries on their CPU presets."""
-    for path in sorted((ROOT / "corpus").glob(f"{CORPUS}.reinplace.yaml")):
-        entry = load(path)
-        preset = next((one for one in entry.presets.values() if one.device == "cpu"), None)
-        if preset is None:
-            continue
-        try:
-            yield from _of_entry(path, entry, preset)
-        except Exception:  # noqa: BLE001  (an entry that cannot run here)
-            print(f"{path.name}: {traceback.format_exc(limit=1)}")
-
-
-def _of_entry(path: Path, entry: Any, preset: Any) -> Iterator[Graph]:
-    with importable(path.parent, ROOT), built(entry, preset) as program, configured(entry):
-        fn = functools.partial(plainly, program.fn, program, entry)
-        found, error = follow(fn, (), {}, "inductor", ROOT, dynamic=entry.dynamic or None)
-    if error is not None:
-        print(f"{path.name}: {type(error).__name__}: {str(error)[:100]}")
-    for one in found:
-        yield "corpus", one.ledger, one.inputs, one.regenerated
 
 
 def page(rows: Mapping[str, Row], graphs: Mapping[str, int]) -> str:
@@ -292,10 +258,10 @@ def _why(rows: Mapping[str, Row]) -> Iterator[str]:
 def test_write_the_page() -> None:
     rows: dict[str, Row] = {}
     graphs: collections.Counter[str] = collections.Counter({"tests": 0, "corpus": 0, "random": 0})
-    for source in (of_tests(), of_random(), of_corpus()):
+    for source in (of_tests(), of_random(), of_wrapped(), of_devices(), of_corpus()):
         for graph in source:
             add(rows, graph)
-            graphs[graph[0]] += 1
+            graphs[graph.source] += 1
     PAGE.write_text(page(rows, graphs))
     print(PAGE.read_text())
     assert not any(row.wrong for row in rows.values())

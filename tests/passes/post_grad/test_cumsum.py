@@ -42,6 +42,18 @@ COUNTED = [
     sums(1, torch.int64, (2, 3, 4), dim=1),
     sums(1, torch.int64, (2, 3, 4), dim=-3),
     sums(1, torch.int64, (2, 0), dim=1),
+    sums(0.1, torch.float32),
+    sums(0.1, torch.float16, (3000,)),
+    sums(-0.0, torch.float32),
+    sums(float("inf"), torch.float32),
+    sums(float("nan"), torch.float32),
+    sums(1.0, torch.float16, (2049,)),
+    sums(1, torch.int64, (300,), dtype=torch.bfloat16),
+    sums(1e-7, torch.bfloat16, (2, 300)),
+    sums(2.7, torch.float32, dtype=torch.int64),
+    sums(1 << 40, torch.int64),
+    sums((1 << 62) + 3, torch.int64, (9,)),
+    sums(60000.0, torch.float16, (9,)),
 ]
 
 
@@ -56,14 +68,13 @@ def test_sums_are_counted(program: Callable[..., Any]) -> None:
 
 LEFT = [
     (sums(3.0, torch.float32, ()), "nothing is added up"),
-    (sums(0.1, torch.float32), "the constant has no exact value"),
-    (sums(-0.0, torch.float32), "the constant has no exact value"),
-    (sums(float("inf"), torch.float32), "the constant has no exact value"),
+    (sums(0.1, torch.float64), "sums may be rounded"),
+    (sums(0.1, torch.bfloat16, (1 << 18,)), "sums may be rounded"),
+    (sums(float("nan"), torch.float16, dtype=torch.float32), "the constant has no exact value"),
+    (sums((1 << 53) + 1, torch.int64, dtype=torch.float32), "the constant has no exact value"),
+    (sums(1e30, torch.float32, dtype=torch.float16), "the constant has no exact value"),
     (sums(1j, torch.complex64), "the constant has no exact value"),
-    (sums(1.0, torch.float16, (2049,)), "sums may be rounded"),
-    (sums(1, torch.int64, (300,), dtype=torch.bfloat16), "sums may be rounded"),
     (sums(300.0, torch.float32, dtype=torch.int8), "the constant does not fit into the sums"),
-    (sums(1 << 40, torch.int64), "the sums may not fit"),
 ]
 
 
@@ -99,16 +110,25 @@ def of_a_size(x: Tensor) -> Tensor:
     return torch.full((3,), x.shape[0], dtype=torch.float32).cumsum(0) + x.sum()
 
 
-def of_floats(x: Tensor) -> Tensor:
-    return torch.ones(x.shape[0]).cumsum(0) + x.sum()
+def of_floats(number: float, dtype: torch.dtype) -> Callable[..., Any]:
+    return lambda x: torch.full((x.shape[0],), number, dtype=dtype).cumsum(0) + x.sum()
 
 
 def test_symbols_may_be_a_length_and_no_constant() -> None:
-    applied, _ = by_rule("cumsum", of_a_length, arange(4), dynamic=True)
-    assert applied.rewritten
+    """Sums of any length are exact where the number has few digits, or infinite before they are not."""
+    for program in (
+        of_a_length,
+        of_floats(1.5, torch.float32),
+        of_floats(-3.0, torch.float16),
+        of_floats(-0.0, torch.bfloat16),
+    ):
+        applied, _ = by_rule("cumsum", program, arange(4), dynamic=True)
+        assert applied.rewritten
     for program, reason in (
         (of_a_size, "the constant has no exact value"),
-        (of_floats, "sums may be rounded"),
+        (of_floats(0.1, torch.float32), "sums may be rounded"),
+        (of_floats(0.1, torch.float16), "sums may be rounded"),
+        (of_floats(1.0, torch.bfloat16), "sums may be rounded"),
     ):
         applied, _ = by_rule("cumsum", program, arange(4), dynamic=True)
         assert [r.reason for r in applied.refused] == [reason]

@@ -138,7 +138,7 @@ def sign_of_rounded(x: Tensor) -> Tensor:
 
 
 def computed_zeros(x: Tensor) -> Tensor:
-    return torch.signbit(x + torch.ones(2, 3).sub(1))
+    return torch.signbit(x + torch.full((2, 3), 20).sub(20))
 
 
 def complex_product(x: Tensor) -> Tensor:
@@ -181,9 +181,32 @@ def with_another_constant(x: Tensor) -> Tensor:
 
 def test_a_sum_of_another_shape_stays_and_another_constant_is_none_of_its_places() -> None:
     applied, _ = by_rule("neutral", broadcast, arange(2, 3).long())
-    assert [r.reason for r in applied.refused] == ["the result is laid out in another way"]
+    assert [r.reason for r in applied.refused] == ["the result has another shape"]
     applied, _ = by_rule("neutral", with_another_constant, arange(2, 3))
     assert not applied.refused and not applied.rewritten
+
+
+COPIED: list[tuple[Callable[..., Any], Any]] = [
+    (lambda x: x[:, :2] * torch.ones(2, 2), aten.clone.default),
+    (
+        lambda x: x[:, :2] * torch.ones(2, 2, dtype=torch.float64),
+        torch.ops.prims.convert_element_type.default,
+    ),
+    (lambda x: x - torch.zeros(2, 3, dtype=torch.int32).neg(), aten.neg.default),
+    (
+        lambda x: (x > 0) * torch.ones(2, 3, dtype=torch.complex64),
+        torch.ops.prims.convert_element_type.default,
+    ),
+]
+
+
+@pytest.mark.parametrize(("program", "made"), COPIED, ids=map(str, range(len(COPIED))))
+def test_what_is_laid_out_in_another_way_is_a_copy_as_it_is_laid_out(
+    program: Callable[..., Any], made: Any
+) -> None:
+    """Also of what has gaps; constants may be computed of small whole numbers, and be complex."""
+    applied, gm = by_rule("neutral", program, signed())
+    assert len(applied.rewritten) == 1 and made in targets(gm) and not ARITHMETIC & set(targets(gm))
 
 
 def test_a_number_of_no_number_and_zero_is_kept() -> None:
