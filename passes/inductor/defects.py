@@ -86,6 +86,13 @@ _ROWS = (
         "mend.epilogues.save_readers",
         seen=_ALL,
     ),
+    Defect(
+        "forgotten-factor",
+        "A sum with a factor, of which a part is a matrix product, is computed without the factor.",
+        "mend.factors.write_out",
+        seen=("2.11", "2.13"),
+        right=("2.15",),
+    ),
     # -- wrappers that stay --------------------------------------------------------------------------
     Defect(
         "unmarked-wrapper",

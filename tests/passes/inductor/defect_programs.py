@@ -77,6 +77,10 @@ def two_clones(x: Tensor) -> tuple[Tensor, Tensor]:
     return new.clone(), new.clone()
 
 
+def added_in_part(x: Tensor, y: Tensor) -> Tensor:
+    return torch.add(y, x @ x, alpha=2)
+
+
 def copied_then_written(x: Tensor, y: Tensor) -> None:
     part = x.split(4)[0]
     y.copy_(part)
@@ -234,6 +238,7 @@ PROGRAMS: dict[str, Program] = {
     "recomputed-from-written": Program(
         read_then_written, lambda: (arange(4, 4).requires_grad_(), arange(4, 4))
     ),
+    "forgotten-factor": Program(added_in_part, rows),
     "unmarked-wrapper": Program(two_written, rows, _V1, undecided=True),
     "clone-at-an-offset": Program(
         behind_a_dtype_view, lambda: (arange(4, 4), torch.full((2, 8), 3, dtype=torch.int16)), undecided=True
