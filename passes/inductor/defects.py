@@ -196,6 +196,13 @@ _ROWS = (
         seen=("2.11", "2.13"),
         right=("2.15",),
     ),
+    Defect(
+        "whole-slice",
+        "What is copied into a slice of all of a buffer, up to a symbol, is exchanged for the buffer.",
+        "mend.whole_slices.keep",
+        seen=("2.11", "2.13"),
+        right=("2.15",),
+    ),
     # -- the scheduler -------------------------------------------------------------------------------
     Defect(
         "racing-fusion",
