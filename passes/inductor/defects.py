@@ -86,6 +86,13 @@ _ROWS = (
         "mend.epilogues.save_readers",
         seen=_ALL,
     ),
+    Defect(
+        "forgotten-factor",
+        "A sum with a factor, of which a part is a matrix product, is computed without the factor.",
+        "mend.factors.write_out",
+        seen=("2.11", "2.13"),
+        right=("2.15",),
+    ),
     # -- wrappers that stay --------------------------------------------------------------------------
     Defect(
         "unmarked-wrapper",
@@ -186,6 +193,13 @@ _ROWS = (
         "exchanged-buffer",
         "Lists, fills and masked values are stored into another buffer; views of the first keep the old one.",
         "refuse.writes.lost_by_exchange",
+        seen=("2.11", "2.13"),
+        right=("2.15",),
+    ),
+    Defect(
+        "whole-slice",
+        "What is copied into a slice of all of a buffer, up to a symbol, is exchanged for the buffer.",
+        "mend.whole_slices.keep",
         seen=("2.11", "2.13"),
         right=("2.15",),
     ),

@@ -23,7 +23,7 @@ from ._torch import (
 )
 from .defects import defended
 from .identity import state
-from .mend import epilogues
+from .mend import epilogues, factors
 from .mend.real_views import count_in_reals
 from .mend.wrapper_views import count_from_bases
 from .schedule import attempts, check
@@ -90,6 +90,7 @@ class ProtectPass(CustomGraphPass):
                 no_ops.remove(graph, folds=self.stage == "reinplace")
             if self.stage == "post_grad" and not self.is_last:
                 find("neutral").stand_in(graph)
+            factors.write_out(graph)
             if defended("recomputed-from-written"):
                 epilogues.save_readers(graph)
         except Exception as error:  # noqa: BLE001  (a compile never fails because of us)

@@ -24,6 +24,7 @@ class Program:
         options: of Inductor's, beside ours.
         dynamic: whether it is compiled for all sizes.
         undecided: whether nothing is put in place, so that wrappers stay.
+        copied: whether nothing is, as in a graph that is compiled once more.
     """
 
     function: Callable[..., Any]
@@ -31,6 +32,7 @@ class Program:
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
     dynamic: bool = False
     undecided: bool = False
+    copied: bool = False
 
 
 def inside(count: int = 16) -> Tensor:
@@ -75,6 +77,16 @@ def real_part(x: Tensor) -> Tensor:
 def two_clones(x: Tensor) -> tuple[Tensor, Tensor]:
     new = x + 1
     return new.clone(), new.clone()
+
+
+def added_in_part(x: Tensor, y: Tensor) -> Tensor:
+    return torch.add(y, x @ x, alpha=2)
+
+
+def masked_in_a_part(x: Tensor, by: Tensor) -> None:
+    ops.scale(x[2:, 1:], x[2:, 1:].clone())
+    part = x[6:8, 2:4]
+    part[: by.shape[0]][part[: by.shape[0]] > 11] = 8
 
 
 def copied_then_written(x: Tensor, y: Tensor) -> None:
@@ -234,6 +246,7 @@ PROGRAMS: dict[str, Program] = {
     "recomputed-from-written": Program(
         read_then_written, lambda: (arange(4, 4).requires_grad_(), arange(4, 4))
     ),
+    "forgotten-factor": Program(added_in_part, rows),
     "unmarked-wrapper": Program(two_written, rows, _V1, undecided=True),
     "clone-at-an-offset": Program(
         behind_a_dtype_view, lambda: (arange(4, 4), torch.full((2, 8), 3, dtype=torch.int16)), undecided=True
@@ -256,6 +269,7 @@ PROGRAMS: dict[str, Program] = {
     "refused-kernel": Program(added_by_index, lambda: tuple(x.bfloat16() for x in rows())),
     "chances-as-a-number": Program(chances, lambda: (arange(100, 3),), {"fallback_random": True}),
     "exchanged-buffer": Program(masked, vectors),
+    "whole-slice": Program(masked_in_a_part, lambda: (arange(8, 4), arange(2)), dynamic=True, copied=True),
     "racing-fusion": Program(shifted_itself, lambda: (arange(4, 6),)),
     "forgotten-order": Program(strided_gradients, trained),
     "views-by-kernels": Program(complex_windows, overlapping),

@@ -17,7 +17,7 @@ from torch._inductor.utils import fresh_inductor_cache
 from pytest_reinplace.passes import Report, inductor_options
 from pytest_reinplace.passes.inductor import stage
 from pytest_reinplace.passes.inductor.defects import DEFECTS, undefended
-from pytest_reinplace.passes.inductor.schedule import check
+from pytest_reinplace.passes.inductor.schedule import attempts, check
 
 from .defect_programs import PROGRAMS, Program
 
@@ -53,10 +53,12 @@ def tensors_of(inputs: tuple[Tensor, ...], results: Any) -> list[Tensor]:
 
 
 @contextlib.contextmanager
-def decided(monkeypatch: pytest.MonkeyPatch, nothing: bool) -> Iterator[None]:
+def decided(monkeypatch: pytest.MonkeyPatch, program: Program) -> Iterator[None]:
     with monkeypatch.context() as patch:
         patch.setattr(check, "problem", lambda nodes: "")  # it would see to some of them
-        if nothing:
+        if program.copied:
+            patch.setattr(attempts, "why_functional", lambda: "planted")
+        if program.undecided:
             patch.setattr(stage, "reinplace_graph", lambda graph, options, tell: Report())
         yield
 
@@ -74,7 +76,7 @@ def outcome(program: Program, monkeypatch: pytest.MonkeyPatch) -> str:
         program.function, fullgraph=True, dynamic=program.dynamic, options=inductor_options()
     )
     expected = ran(program.function)
-    with config, decided(monkeypatch, program.undecided):
+    with config, decided(monkeypatch, program):
         try:
             actual = ran(compiled)
         except Exception:  # noqa: BLE001  (whatever it is, it is not compiled)

@@ -1,0 +1,45 @@
+"""Sums with a factor, of which a part is a matrix product: a pattern of Inductor's forgets the factor.
+
+A pattern compares the arguments that it names, and no others: before torch 2.15 ``add(x, a @ b, alpha=2)``
+became ``addmm(x, a, b)``. Here it is written as the sum that it is, ``add(x, mul(a @ b, 2))``, which Inductor
+computes in the same way, to the last bit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.fx import Graph, Node
+
+from ... import _torch
+from ...graph.emit import Emitter
+from ..defects import defended
+
+aten: Any = torch.ops.aten
+
+
+def write_out(graph: Graph) -> int:
+    """Write the factors of sums of matrix products as products; returns how many."""
+    found = [node for node in _sums(graph) if _is_of_product(node) and node.kwargs.get("alpha", 1) != 1]
+    emitter = Emitter(graph, _torch.fake_mode_of([node.meta["val"] for node in found[:1]]))
+    for node in found:
+        first, second = node.args
+        product = emitter.call(node, aten.mul.Tensor, (second, node.kwargs["alpha"]))
+        product.meta["val"] = emitter.value(product)
+        node.args, node.kwargs = (first, product), {}
+    return len(found)
+
+
+def _sums(graph: Graph) -> list[Node]:
+    is_wanted = defended("forgotten-factor")
+    return list(graph.find_nodes(op="call_function", target=aten.add.Tensor)) if is_wanted else []
+
+
+def _is_of_product(node: Node) -> bool:
+    """Return whether a sum is of two tensors of its own dtype, of which one is a matrix product."""
+    if len(node.args) != 2 or not all(isinstance(n, Node) for n in node.args):
+        return False
+    values = [n.meta.get("val") for n in node.all_input_nodes]
+    is_alike = all(isinstance(v, torch.Tensor) and v.dtype == node.meta["val"].dtype for v in values)
+    return is_alike and any(n.target is aten.mm.default for n in node.all_input_nodes)
