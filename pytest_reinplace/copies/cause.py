@@ -83,7 +83,7 @@ def _of_copy(one: Made, note: Note) -> str:
             return cause
     if note.node is None or not note.calls:
         return "unknown"
-    if note.operand is not None or not _is_result(note):
+    if not _is_result(note):
         return "strides"
     # What is only saved for the backward is laid out as Inductor computes with it.
     is_returned = any(user.op == "output" for user in note.node.users)
@@ -99,7 +99,7 @@ def _told(one: Made, cause: str, makers: frozenset[Node], graph: str) -> Lowerin
     note = one.note
     node = _for_whom(one, cause, makers)
     value = note.operand if note is not None and note.operand is not None else one.maker
-    if note is not None and note.node is not None and note.node.op == "placeholder":
+    if cause in ("output", "readers") and note is not None:
         value = note.node
     return LoweringCopy(
         label=_label(one, node, cause),

@@ -76,6 +76,10 @@ def strided_again(x: torch.Tensor, w: torch.Tensor) -> Any:
     return torch.as_strided(torch.conv2d(x, w), (4, 6), (36, 6)) + 1
 
 
+def strided_again_under_a_view(x: torch.Tensor, w: torch.Tensor) -> Any:
+    return torch.as_strided(torch.conv2d(x, w).permute(0, 2, 3, 1), (4, 6), (36, 6)) + 1
+
+
 def concatenated_twice(x: torch.Tensor, y: torch.Tensor) -> Any:
     z = torch.cat([x * 2, y * 3])
     return torch.cat([y * 2, z]), z
@@ -151,6 +155,11 @@ PLANTED = {
         strided_again,
         (_IMAGE, _KERNEL),
         [("aten::convolution.input", 1024, "strides"), ("aten::convolution.output", 576, "readers"), _WEIGHT],
+    ),
+    "a view strided again": Planted(
+        strided_again_under_a_view,
+        (_IMAGE, _KERNEL),
+        [("aten::convolution.input", 1024, "strides"), ("aten::permute.output", 576, "readers"), _WEIGHT],
     ),
     "concatenated twice": Planted(
         concatenated_twice, (torch.rand(4, 8), torch.rand(4, 8)), [("aten::cat.tensors[1]", 256, "concat")]
