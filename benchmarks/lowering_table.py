@@ -27,7 +27,8 @@ def rows(reports: Iterable[Mapping[str, Any]]) -> list[tuple[str, ...]]:
         for copy in graph.get("copies") or ():
             if not copy["meant"]:
                 line = _ROOT.sub("", copy["source"] or "", count=1)
-                key = nodeid.rpartition("::")[2], copy["label"], copy["cause"], line
+                label = re.sub(r"\[\d+\]", "[*]", copy["label"])  # all elements of a list in one row
+                key = nodeid.rpartition("::")[2], label, copy["cause"], line
                 found.setdefault(key, []).append(copy["nbytes"])
     ordered = sorted(found.items(), key=lambda one: (one[0][0], -sum(one[1]), one[0]))
     return [

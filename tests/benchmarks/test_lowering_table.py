@@ -33,6 +33,11 @@ def test_copies_of_a_line_are_one_row_and_those_that_are_meant_none() -> None:
     )
 
 
+def test_elements_of_a_list_are_one_row() -> None:
+    [row] = rows([_report(("aten::cat.tensors[0]", 4, False), ("aten::cat.tensors[11]", 4, False))])
+    assert row[1:4] == ("8", "2", "aten::cat.tensors[*]")
+
+
 def test_an_entry_has_its_largest_copies_first() -> None:
     reports = [_report(("x.y", 4, False), ("z.w", 8, False)), _report(("x.y", 2, False), entry="a")]
     assert [row[:4] for row in rows(reports)] == [
