@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .graph.alias import alias_of, base_of, written
 from .ops.schema import OpSchema, argument, is_operator, schema_of
+from .ops.source import where, where_in
 from .ops.wrapper import BaseView, base_views, called, first_result, wrapped
 
 __all__ = [
@@ -17,6 +18,8 @@ __all__ = [
     "first_result",
     "is_operator",
     "schema_of",
+    "where",
+    "where_in",
     "wrapped",
     "written",
 ]

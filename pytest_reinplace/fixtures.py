@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .assertions import AssertClones, AssertReinplaced
     from .capture.capture import Capture
     from .graph_assertions import AssertGraph
+    from .peak_assertions import AssertPeak
     from .workbench import Reinplace
 
 
@@ -57,6 +58,22 @@ def assert_clones(request: pytest.FixtureRequest) -> Iterator[AssertClones]:
             "assert_clones(fn, x) == [...]",
         )
     _require_used(request, clones.is_used, "assert_clones == [...]")
+
+
+@pytest.fixture
+def assert_peak(request: pytest.FixtureRequest) -> Iterator[AssertPeak]:
+    """Require a peak of memory: ``assert_peak(fn, x) <= "2MiB"``."""
+    from .peak_assertions import AssertPeak
+
+    asserting = AssertPeak(_capture(request))
+    yield asserting
+    if asserting.is_called_only:
+        _require(
+            request,
+            "assert_peak(...) was called, and what it returned was compared with nothing: write "
+            'assert_peak(fn, x) <= "2MiB"',
+        )
+    _require_used(request, asserting.is_used, 'assert_peak(fn, x) <= "2MiB"')
 
 
 @pytest.fixture

@@ -35,6 +35,7 @@ PLUGIN = (
         "picture",
         "capture",
         "call",
+        "lowered",
         "entry",
         "expected",
         "golden",
