@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .graph.alias import alias_of, base_of, written
 from .ops.schema import OpSchema, argument, is_operator, schema_of
-from .ops.source import where
+from .ops.source import where, where_in
 from .ops.wrapper import BaseView, base_views, called, first_result, wrapped
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "is_operator",
     "schema_of",
     "where",
+    "where_in",
     "wrapped",
     "written",
 ]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .capture.capture import Capture
     from .copy_assertions import AssertCopies
     from .graph_assertions import AssertGraph
+    from .peak_assertions import AssertPeak
     from .workbench import Reinplace
 
 
@@ -62,6 +63,22 @@ def assert_copies(request: pytest.FixtureRequest) -> Iterator[AssertCopies]:
     copies = AssertCopies(_capture(request))
     yield copies
     _require_compared(request, copies)
+
+
+@pytest.fixture
+def assert_peak(request: pytest.FixtureRequest) -> Iterator[AssertPeak]:
+    """Require a peak of memory: ``assert_peak(fn, x) <= "2MiB"``."""
+    from .peak_assertions import AssertPeak
+
+    asserting = AssertPeak(_capture(request))
+    yield asserting
+    if asserting.is_called_only:
+        _require(
+            request,
+            "assert_peak(...) was called, and what it returned was compared with nothing: write "
+            'assert_peak(fn, x) <= "2MiB"',
+        )
+    _require_used(request, asserting.is_used, 'assert_peak(fn, x) <= "2MiB"')
 
 
 @pytest.fixture

@@ -16,7 +16,12 @@ def where(node: Node) -> str | None:
     The file is given relative to the working directory when it lies below it.
     """
     trace = node.meta.get("stack_trace")
-    frames = _FRAME.findall(trace) if isinstance(trace, str) else []
+    return where_in(trace) if isinstance(trace, str) else None
+
+
+def where_in(trace: str) -> str | None:
+    """Return the innermost line of a stack as ``where`` does, ``None`` where it has none."""
+    frames = _FRAME.findall(trace)
     if not frames:
         return None
     path, line = frames[-1]

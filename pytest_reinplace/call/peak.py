@@ -24,12 +24,18 @@ def measured(call: Callable[[], Any], device: str = "cpu") -> tuple[Any, int]:
 
 
 def _on_cpu(call: Callable[[], Any]) -> tuple[Any, int]:
+    result, profile = profiled(call)
+    return result, highest(_torch.allocations(profile))
+
+
+def profiled(call: Callable[[], Any]) -> tuple[Any, Any]:
+    """Call and return the result, and torch's profile of all allocations and operators on the CPU."""
     from torch.profiler import ProfilerActivity, profile
 
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch 2.13 prints a line for each profile otherwise
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True, acc_events=True) as found:
         result = call()
-    return result, highest(_torch.allocations(found))
+    return result, found
 
 
 def highest(sizes: Any) -> int:

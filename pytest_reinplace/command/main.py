@@ -73,6 +73,10 @@ def _run(given: argparse.Namespace) -> int:
 def _run_on_function(given: argparse.Namespace) -> int:
     """Run a command that compiles a function."""
     called = given.function, given.shape, given.inputs, given.pass_name
+    if given.command == "memory":
+        from . import memory
+
+        return memory.run(*called, given.device, given.form, dynamic=given.dynamic)
     if given.command == "blame":
         from . import blame
 
@@ -85,10 +89,10 @@ def _run_on_function(given: argparse.Namespace) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="pytest-reinplace",
-        description="Show, compare and merge reports, comment on pull requests, explain one function, or say "
-        "which pass made it wrong.",
-        epilog="Exit codes: 0 fine, 1 a limit is exceeded or (blame) somebody is to blame, 2 wrong usage or "
-        "an input that cannot be used.",
+        description="Show, compare and merge reports, comment on pull requests, explain one function, say "
+        "which pass made it wrong, or what it holds in memory.",
+        epilog="Exit codes: 0 fine, 1 a limit is exceeded, (blame) somebody is to blame or (memory) "
+        "something is unexplained, 2 wrong usage or an input that cannot be used.",
     )
     version = _torch.version("pytest-reinplace") or "unknown"
     parser.add_argument("--version", action="version", version=f"pytest-reinplace {version}")
@@ -113,6 +117,7 @@ def _parser() -> argparse.ArgumentParser:
     merge.add_argument("--force", action="store_true", help="replace OUT.json where it exists")
     _add_explain(commands.add_parser("explain", help="compile a function, and say what is in place"))
     _add_blame(commands.add_parser("blame", help="say which pass and rule made a function wrong, or a copy"))
+    _add_memory(commands.add_parser("memory", help="say what a function holds at its peak, and why"))
     _add_comment(commands.add_parser("comment", help="keep one comment on a pull request up to date"))
     # Whatever follows is pytest's, options too: no argument begins with this prefix.
     corpus = commands.add_parser(
@@ -179,7 +184,7 @@ def _add_blame(parser: argparse.ArgumentParser) -> None:
         default="contract",
         help="contract (default), copies, nodes, seconds, crash or matches:RULE",
     )
-    parser.add_argument("--dynamic", action="store_true", help="compile with symbols for sizes")
+    _add_dynamic(parser)
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument(
         "-v",
@@ -198,6 +203,23 @@ def _add_blame(parser: argparse.ArgumentParser) -> None:
 def _add_explain(parser: argparse.ArgumentParser) -> None:
     _add_function(parser)
     parser.add_argument("--backend", default="inductor", choices=BACKENDS, help="graph generates no code")
+
+
+def _add_memory(parser: argparse.ArgumentParser) -> None:
+    _add_function(parser)
+    _add_dynamic(parser)
+    parser.add_argument(
+        "--json",
+        dest="form",
+        action="store_const",
+        const="json",
+        default="text",
+        help="print JSON, for other programs",
+    )
+
+
+def _add_dynamic(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dynamic", action="store_true", help="compile with symbols for sizes")
 
 
 def _add_function(parser: argparse.ArgumentParser) -> None:

@@ -36,6 +36,7 @@ PLUGIN = (
         "capture",
         "call",
         "copies",
+        "lowered",
         "entry",
         "expected",
         "golden",

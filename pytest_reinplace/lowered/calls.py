@@ -1,0 +1,118 @@
+"""The calls of generated programs, as they really are: what each is given, which lines run, what is asked."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from . import _torch
+from .allocation import Origin
+from .called import Call, Given, Program
+from .lines import Lines
+
+MARK = "reinplace:"
+"""With what the marks begin that a call puts among the events of a profile."""
+ENTERED, LEFT = -1, -2
+"""The positions in marks at which a compiled graph is entered and left, around its program."""
+
+
+class Calls:
+    """Knows what was lowered, and notes calls.
+
+    Lines are followed by Python's trace function, and numbers that a program asks for by a dispatch mode;
+    neither allocates. Each line puts a mark into the profile, if one is running: its events are told apart
+    by these, and not by names or times of our own.
+    """
+
+    def __init__(self) -> None:
+        self.found: list[Call] = []
+        self._origins: dict[str, Mapping[str, Origin]] = {}
+        self._compilations: dict[str, str] = {}
+
+    @contextlib.contextmanager
+    def lowering(self) -> Iterator[None]:
+        """Note in the block where the buffers of graphs come from that are lowered."""
+        with _torch.lowered_graphs(self._lowered):
+            yield
+
+    @contextlib.contextmanager
+    def noting(self) -> Iterator[None]:
+        """Note each call of a compiled graph in the block."""
+        with _torch.around_calls(self._called):
+            yield
+
+    def _lowered(self, key: str, compilation: str, buffers: Mapping[str, list[Any]]) -> None:
+        self._origins[key] = {name: _origin(nodes) for name, nodes in buffers.items()}
+        self._compilations[key] = compilation
+
+    def _called(self, graph: Any, inputs: Any, run: Callable[[], Any]) -> Any:
+        import torch
+
+        number = len(self.found)
+        lines: list[int] = []
+        answers: list[Any] = []
+        given: list[Any] = []
+        self.found.append(Call(self._program(graph), ()))
+
+        def step(line: int) -> None:
+            lines.append(line)
+            _torch.mark(f"{MARK}{number}:{len(lines) - 1}")
+
+        def dispatched(func: Any, args: Any, kwargs: Any) -> Any:
+            result = func(*args, **kwargs)
+            if func is torch.ops.aten._local_scalar_dense.default:
+                answers.append(result)
+            return result
+
+        _torch.mark(f"{MARK}{number}:{ENTERED}")
+        try:
+            following = Lines(_torch.is_program(graph), step, lambda args: given.extend(map(_given, args)))
+            with _torch.dispatching(dispatched), following:
+                return run()
+        finally:
+            _torch.mark(f"{MARK}{number}:{LEFT}")
+            call = self.found[number]
+            self.found[number] = dataclasses.replace(
+                call, inputs=tuple(given), lines=tuple(lines), answers=tuple(answers)
+            )
+
+    def _program(self, graph: Any) -> Program:
+        from ..passes.facts import where_in
+
+        key = _torch.key_of(graph)
+        direction = "bw" if _torch.is_backward(graph) else "fw"
+        named = " ".join(filter(None, (direction, self._compilations.get(key, ""))))
+        traces = ((line, where_in(trace)) for line, trace in _torch.traces_of(graph))
+        return Program(
+            _torch.text_of(graph),
+            f"[{named}]",
+            _torch.constants_of(graph),
+            self._origins.get(key, {}),
+            {line: source for line, source in traces if source},
+        )
+
+
+def _origin(nodes: list[Any]) -> Origin:
+    from ..passes.facts import where
+
+    sources = [source for node in nodes if (source := where(node))]
+    return Origin(tuple(node.name for node in nodes), sources[-1] if sources else "")
+
+
+def _given(value: Any) -> Any:
+    import torch
+
+    if not isinstance(value, torch.Tensor):
+        return value
+    storage = value.untyped_storage()
+    return Given(
+        tuple(map(int, value.shape)),
+        tuple(map(int, value.stride())),
+        int(value.storage_offset()),
+        value.dtype,
+        value.device,
+        storage.data_ptr() or -id(storage),  # nothing has an address of its own where it has no bytes
+        storage.nbytes(),
+    )

@@ -1,0 +1,227 @@
+"""The peak of a call, taken apart: what its programs take, and what calls into libraries take besides.
+
+One equation holds it together: *measured peak = the most, over all lines of all programs, of (level when the
+program began + what the program holds + the workspace of the call in that line)*, or what is held while no
+program runs. What the program holds is known without running a kernel; the other figures are measured in a
+call of their own, with marks in it, and the peak in one without. What is left is *unexplained*.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..call import peak
+from . import _torch
+from .allocation import Allocation, Taken
+from .called import Call
+from .calls import Calls
+from .program import ProgramError, possible, taken
+from .workspace import Measured, Timeline, timeline
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Workspace:
+    """What a call into a library takes for itself while it runs.
+
+    Args:
+        operator: the operator: ``"aten::convolution"``.
+        nbytes: the most bytes that it holds beyond what it leaves.
+        position: the position of its line.
+        line: its line in the program, from 1.
+        text: that line.
+        source: the user's line, empty where it is not known.
+    """
+
+    operator: str
+    nbytes: int
+    position: int
+    line: int
+    text: str
+    source: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON-ready data."""
+        data = dataclasses.asdict(self)
+        return {"bytes": data.pop("nbytes"), **data}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Gap:
+    """A line after which another number of bytes is held than the static run says.
+
+    Args:
+        position: its position.
+        line: its line in the program.
+        text: that line.
+        nbytes: how many bytes more are held since this line.
+        operator: the call that left them, empty where there is none.
+    """
+
+    position: int
+    line: int
+    text: str
+    nbytes: int
+    operator: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Lowered:
+    """One call of a graph's program.
+
+    Args:
+        graph: the graph, as reports name it: ``"[fw 0/0]"``.
+        taken: what the program takes; ``None`` where that is not known.
+        problem: why it is not known; else empty.
+        before: the bytes that were held when it began, above the level before everything.
+        workspaces: what calls into libraries take for themselves.
+        gaps: where the real call holds other bytes.
+    """
+
+    graph: str
+    taken: Taken | None
+    problem: str = ""
+    before: int = 0
+    workspaces: tuple[Workspace, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+
+    @property
+    def peak(self) -> int:
+        """The most bytes at a time: what was held before, what the program holds, and the workspace."""
+        return self.before + max((nbytes for nbytes, _ in self._with_workspaces()), default=0)
+
+    @property
+    def peak_at(self) -> int:
+        """The first position at which that is held."""
+        found = [*self._with_workspaces()]
+        return next((i for nbytes, i in found if nbytes + self.before == self.peak), 0)
+
+    @property
+    def at_peak(self) -> tuple[Allocation, ...]:
+        """What the program holds at its peak, the largest first."""
+        return self.taken.alive(self.peak_at) if self.taken else ()
+
+    @property
+    def workspace_at_peak(self) -> Workspace | None:
+        """What the call at the peak takes for itself."""
+        here = [one for one in self.workspaces if one.position == self.peak_at]
+        return max(here, key=lambda one: one.nbytes, default=None)
+
+    def _with_workspaces(self) -> Iterator[tuple[int, int]]:
+        largest: dict[int, int] = {}
+        for one in self.workspaces:
+            largest[one.position] = max(one.nbytes, largest.get(one.position, 0))
+        for i, level in enumerate(self.taken.levels if self.taken else ()):
+            yield level.highest + largest.get(i, 0), i
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON-ready data."""
+        return {
+            "graph": self.graph,
+            "problem": self.problem,
+            "before": self.before,
+            "peak": self.peak,
+            "peak_at": self.peak_at,
+            **(self.taken.to_dict() if self.taken else {}),
+            "workspaces": [one.to_dict() for one in self.workspaces],
+            "gaps": [dataclasses.asdict(one) for one in self.gaps],
+        }
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Memory:
+    """The memory of one call.
+
+    Args:
+        measured: its peak, above the level before it.
+        programs: the calls of programs in it, in their order.
+        outside: the most bytes that were held while no program ran.
+        is_followed: whether what calls take for themselves, and what is held outside, is known.
+    """
+
+    measured: int
+    programs: tuple[Lowered, ...] = ()
+    outside: int = 0
+    is_followed: bool = True
+
+    @property
+    def at_peak(self) -> Lowered | None:
+        """The call of a program that holds most; ``None`` where more is held outside, or none is known."""
+        known = [one for one in self.programs if one.taken is not None]
+        most = max(known, key=lambda one: one.peak, default=None)
+        return most if most is not None and most.peak >= self.outside else None
+
+    @property
+    def explained(self) -> int:
+        """The peak as the equation has it."""
+        return max([self.outside, *(one.peak for one in self.programs if one.taken is not None)])
+
+    @property
+    def unexplained(self) -> int:
+        """The bytes by which the measured peak is more than that."""
+        return self.measured - self.explained
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON-ready data."""
+        return {
+            "measured_peak": self.measured,
+            "explained": self.explained,
+            "unexplained": self.unexplained,
+            "outside": self.outside,
+            "followed": self.is_followed,
+            "programs": [one.to_dict() for one in self.programs],
+        }
+
+
+def memory(
+    calls: Calls, run: Callable[[], Any], restore: Callable[[], None], device: str
+) -> tuple[Any, Memory]:
+    """Make a call twice, once to measure its peak and once to follow it; return its result and its memory.
+
+    Args:
+        calls: in whose ``lowering`` it was compiled.
+        run: makes the call; it has been compiled before.
+        restore: puts back what the call has written.
+        device: ``"cpu"`` or ``"cuda"``, where what calls take for themselves is not known.
+    """
+    result, measured = peak.measured(run, device)
+    restore()
+    calls.found.clear()
+    with calls.noting():
+        _, profile = peak.profiled(run)
+    found = timeline(_torch.events(profile)) if device == "cpu" else Timeline({}, 0, 0)
+    programs = tuple(_lowered(call, found.calls.get(i)) for i, call in enumerate(calls.found))
+    return result, Memory(measured, programs, found.outside, is_followed=device == "cpu")
+
+
+def _lowered(call: Call, measured: Measured | None) -> Lowered:
+    graph, before = call.program.graph, measured.before if measured else 0
+    if measured is not None:
+        call = dataclasses.replace(call, released=measured.released)
+    try:
+        # Without lines its program was not run in Python, say by a CUDA graph: nobody knows its conditions.
+        known = taken(call) if call.lines else possible(call.program, call.inputs)
+    except ProgramError as error:
+        return Lowered(graph, None, str(error), before)
+    if measured is None:
+        return Lowered(graph, known, "", before)
+    workspaces, gaps = tuple(_workspaces(call, known, measured)), tuple(_gaps(known, measured))
+    return Lowered(graph, known, "", before, workspaces, gaps)
+
+
+def _workspaces(call: Call, known: Taken, measured: Measured) -> Iterator[Workspace]:
+    for i, (level, ran) in enumerate(zip(known.levels, measured.ran, strict=True)):
+        for one in ran.externs:
+            if one.workspace:
+                source = call.program.source(level.line)
+                yield Workspace(one.operator, one.workspace, i, level.line, level.text, source)
+
+
+def _gaps(known: Taken, measured: Measured) -> Iterator[Gap]:
+    missing = 0
+    for i, (level, ran) in enumerate(zip(known.levels, measured.ran, strict=True)):
+        before, missing = missing, ran.after - level.after
+        if missing != before:
+            operator = ran.externs[-1].operator if ran.externs else ""
+            yield Gap(i, level.line, level.text, missing - before, operator)
