@@ -203,6 +203,12 @@ _ROWS = (
         seen=("2.11", "2.13"),
         right=("2.15",),
     ),
+    Defect(
+        "returned-in-part",
+        "A result that is concatenated lies in the concatenation, which is returned as well.",
+        "mend.concatenated.keep_apart",
+        seen=_ALL,
+    ),
     # -- the scheduler -------------------------------------------------------------------------------
     Defect(
         "racing-fusion",

@@ -83,6 +83,12 @@ def added_in_part(x: Tensor, y: Tensor) -> Tensor:
     return torch.add(y, x @ x, alpha=2)
 
 
+def returned_beside_the_whole(x: Tensor, w: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    part = (w @ v).softmax(-1) + w
+    whole = torch.cat([part, x])
+    return part[:1], whole
+
+
 def masked_in_a_part(x: Tensor, by: Tensor) -> None:
     ops.scale(x[2:, 1:], x[2:, 1:].clone())
     part = x[6:8, 2:4]
@@ -270,6 +276,10 @@ PROGRAMS: dict[str, Program] = {
     "chances-as-a-number": Program(chances, lambda: (arange(100, 3),), {"fallback_random": True}),
     "exchanged-buffer": Program(masked, vectors),
     "whole-slice": Program(masked_in_a_part, lambda: (arange(8, 4), arange(2)), dynamic=True, copied=True),
+    "returned-in-part": Program(
+        returned_beside_the_whole,
+        lambda: (arange(4, 4), arange(4, 4).requires_grad_(), torch.zeros(4).requires_grad_()),
+    ),
     "racing-fusion": Program(shifted_itself, lambda: (arange(4, 6),)),
     "forgotten-order": Program(strided_gradients, trained),
     "views-by-kernels": Program(complex_windows, overlapping),

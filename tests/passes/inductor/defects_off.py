@@ -46,9 +46,9 @@ def shared(tensors: list[Tensor]) -> list[list[bool]]:
 
 def tensors_of(inputs: tuple[Tensor, ...], results: Any) -> list[Tensor]:
     found = [t for t in (results if isinstance(results, tuple) else (results,)) if isinstance(t, Tensor)]
-    for result in found:
-        if result.requires_grad:
-            result.sum().backward()
+    wanted = [result.sum() for result in found if result.requires_grad]
+    if wanted:
+        torch.stack(wanted).sum().backward()
     return [*inputs, *found, *(t.grad for t in inputs if t.grad is not None)]
 
 
