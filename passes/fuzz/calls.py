@@ -29,7 +29,7 @@ DTYPES = (
     torch.float64,
     torch.complex64,
 )
-VALUES = 0.0, 1.0, -0.0, 1, 0, 1, 2, 2.7, -1, True, 0.5, 300, 255.0, 1 << 40, -3.5
+VALUES = 0.0, 1.0, -0.0, 1, 0, 1, 2, 2.7, 0.1, -1, True, 0.5, 300, 255.0, 1 << 40, -3.5
 ZEROS, ONES = (0.0, -0.0, 0, False), (1, 1.0, True)
 SUMS = (
     None,
@@ -180,7 +180,7 @@ class Program:
         pieces = list(self._cut(x, dim))
         if self._draws.chance(30):
             pieces = self._draws.of([pieces[::-1], pieces[1:], pieces[:-1], [*pieces, pieces[0]]])
-        if self._draws.chance(15) and all(shape(p) == shape(pieces[0]) for p in pieces):
+        if self._draws.chance(40) and all(shape(p) == shape(pieces[0]) for p in pieces):
             dim = self._draws.below(x.dim())
         whole = aten.cat.default(pieces, self._dim(x.dim(), dim))
         if self._draws.chance(15) and whole.is_contiguous():
@@ -313,6 +313,8 @@ class Program:
                 return []
             return self._signed(op(x, number))
         sizes = [2, *x.shape] if self._draws.chance(15) else list(x.shape)
+        if x.dim() and size(x.shape[0]) == 1 and self._draws.chance(30):  # other sizes, and the same strides
+            sizes[0] = 2
         likely = ZEROS if op in (aten.add.Tensor, aten.sub.Tensor) else ONES
         values = likely if self._draws.chance(70) else VALUES
         constant = self._constant(sizes, self._draws.of([x.dtype, x.dtype, *DTYPES]), values)
@@ -325,7 +327,9 @@ class Program:
             pair[0].dtype,
             pair[1].dtype,
         )
-        return self._signed(op(*pair, **({"alpha": 2} if has_factor and self._draws.chance(25) else {})))
+        return self._signed(
+            op(*pair, **({"alpha": self._draws.of([2, -1])} if has_factor and self._draws.chance(25) else {}))
+        )
 
     def _changed(self, constant: Tensor) -> Tensor:
         if self._draws.chance(50):
@@ -379,7 +383,7 @@ class Program:
         ]
         x = self._fresh(x)
         found = [self._draws.of(ops)(x)]
-        if x.dim() == 2 and self._draws.chance(15):
+        if x.dim() == 2 and self._draws.chance(35):
             return [self._strided(found[0])]
         if self._draws.chance(25):  # another one beside it, or behind it
             found.append(self._draws.of(ops)(self._draws.of([x, found[0]])))

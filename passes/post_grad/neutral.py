@@ -91,9 +91,9 @@ def _values(node: Node) -> list[torch.Tensor]:
 
 
 def _computed(node: Node, found: dict[Node, Any]) -> Any:
-    """Return what small whole numbers make; no dtype rounds that to 0 or 1."""
+    """Return what numbers make, as their dtypes round it."""
     numbers: list[Any] = [found.get(n, _UNKNOWN) if isinstance(n, Node) else n for n in node.args]
-    if not all(isinstance(n, bool | int | float) and n in range(-15, 16) for n in numbers):
+    if not all(isinstance(n, bool | int | float) for n in numbers):
         return _UNKNOWN
     with _torch.undisturbed():
         given = [
