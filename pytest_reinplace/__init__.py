@@ -10,13 +10,15 @@ if TYPE_CHECKING:
     from .call.program import Program
     from .call.trace import Traced
     from .graph_assertions import AssertGraph
+    from .peak_assertions import AssertPeak
     from .workbench import Reinplace
 
-__all__ = ["AssertClones", "AssertGraph", "AssertReinplaced", "Program", "Reinplace", "Traced"]
+__all__ = ["AssertClones", "AssertGraph", "AssertPeak", "AssertReinplaced", "Program", "Reinplace", "Traced"]
 
 _HOMES = {
     "AssertClones": ".assertions",
     "AssertGraph": ".graph_assertions",
+    "AssertPeak": ".peak_assertions",
     "AssertReinplaced": ".assertions",
     "Program": ".call.program",
     "Reinplace": ".workbench",
