@@ -11,12 +11,14 @@ if TYPE_CHECKING:
     from .call.trace import Traced
     from .copy_assertions import AssertCopies
     from .graph_assertions import AssertGraph
+    from .peak_assertions import AssertPeak
     from .workbench import Reinplace
 
 __all__ = [
     "AssertClones",
     "AssertCopies",
     "AssertGraph",
+    "AssertPeak",
     "AssertReinplaced",
     "Program",
     "Reinplace",
@@ -27,6 +29,7 @@ _HOMES = {
     "AssertClones": ".assertions",
     "AssertCopies": ".copy_assertions",
     "AssertGraph": ".graph_assertions",
+    "AssertPeak": ".peak_assertions",
     "AssertReinplaced": ".assertions",
     "Program": ".call.program",
     "Reinplace": ".workbench",

@@ -11,11 +11,11 @@ import pytest
 
 from . import hookspec, options
 from .base.choices import PASSES
-from .fixtures import assert_clones, assert_copies, assert_graph, assert_reinplaced, reinplace
+from .fixtures import assert_clones, assert_copies, assert_graph, assert_peak, assert_reinplaced, reinplace
 from .session import item_capture, marker, trace_log
 from .session.item_capture import SETTINGS, settings_of
 
-__all__ = ["assert_clones", "assert_copies", "assert_graph", "assert_reinplaced", "reinplace"]
+__all__ = ["assert_clones", "assert_copies", "assert_graph", "assert_peak", "assert_reinplaced", "reinplace"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

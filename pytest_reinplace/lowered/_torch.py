@@ -142,6 +142,18 @@ def dispatching(called: Callable[[Any, Any, Any], Any]) -> Any:
     return Dispatching()
 
 
+def depends_on_data(operator: Any) -> bool:
+    """Return whether the sizes of what an operator returns depend on what its operands hold."""
+    import torch
+
+    return torch.Tag.dynamic_output_shape in operator.tags
+
+
+def hands_on(operator: Any) -> bool:
+    """Return whether an operator returns its operand, and another tensor where there is no memory."""
+    return str(operator) == "_c10d_functional.wait_tensor.default"
+
+
 def leaves(value: Any) -> list[Any]:
     """Return what is in lists, tuples and dictionaries, in order."""
     return list(private("torch.utils._pytree", "tree_leaves")(value))

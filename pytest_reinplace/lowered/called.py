@@ -65,6 +65,7 @@ class Call:
         inputs: what it was called with: tensors as :class:`Given`, all else as it is.
         lines: the lines that ran, in their order.
         answers: the numbers that it asked tensors for, in their order.
+        results: what the operators returned whose sizes depend on data, in the order of their calls.
         released: the addresses of the storages that were given and released while it ran.
     """
 
@@ -72,4 +73,5 @@ class Call:
     inputs: tuple[Any, ...]
     lines: tuple[int, ...] = ()
     answers: tuple[Any, ...] = ()
+    results: tuple[tuple[Given, ...], ...] = ()
     released: frozenset[int] = frozenset()

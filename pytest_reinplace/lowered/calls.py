@@ -28,6 +28,7 @@ class Calls:
 
     def __init__(self) -> None:
         self.found: list[Call] = []
+        self.lowered: int = 0
         self._origins: dict[str, Mapping[str, Origin]] = {}
         self._compilations: dict[str, str] = {}
 
@@ -44,6 +45,7 @@ class Calls:
             yield
 
     def _lowered(self, key: str, compilation: str, buffers: Mapping[str, list[Any]]) -> None:
+        self.lowered += 1
         self._origins[key] = {name: _origin(nodes) for name, nodes in buffers.items()}
         self._compilations[key] = compilation
 
@@ -53,6 +55,7 @@ class Calls:
         number = len(self.found)
         lines: list[int] = []
         answers: list[Any] = []
+        results: list[tuple[Given, ...]] = []
         given: list[Any] = []
         self.found.append(Call(self._program(graph), ()))
 
@@ -64,6 +67,8 @@ class Calls:
             result = func(*args, **kwargs)
             if func is torch.ops.aten._local_scalar_dense.default:
                 answers.append(result)
+            elif _torch.depends_on_data(func):
+                results.append(tuple(_given(one) for one in _torch.leaves(result)))
             return result
 
         _torch.mark(f"{MARK}{number}:{ENTERED}")
@@ -75,7 +80,11 @@ class Calls:
             _torch.mark(f"{MARK}{number}:{LEFT}")
             call = self.found[number]
             self.found[number] = dataclasses.replace(
-                call, inputs=tuple(given), lines=tuple(lines), answers=tuple(answers)
+                call,
+                inputs=tuple(given),
+                lines=tuple(lines),
+                answers=tuple(answers),
+                results=tuple(results),
             )
 
     def _program(self, graph: Any) -> Program:

@@ -35,7 +35,7 @@ def at_peak(found: Memory) -> Iterator[str]:
         return
     level = most.taken.levels[most.peak_at]
     own, held = most.workspace_at_peak, most.at_peak
-    yield f"at the peak {most.graph} runs line {level.line}: {level.text}"
+    yield f"at the peak {most.graph} runs: {level.text}"
     if own is not None:
         yield f"  {own.nbytes} B inside {own.operator}{_at(own.source)}"
     for one in held[:_MOST]:

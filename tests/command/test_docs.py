@@ -26,7 +26,7 @@ def test_a_command_is_understood(command: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_every_command_is_shown() -> None:
-    shown = {"show", "compare", "history", "merge", "explain", "blame", "comment", "corpus"}
+    shown = {"show", "compare", "history", "merge", "explain", "blame", "memory", "comment", "corpus"}
     assert {command.split()[0] for command in COMMANDS} == shown
 
 

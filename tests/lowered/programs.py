@@ -82,6 +82,20 @@ def scratch(x: Any) -> Any:
     return torch.ops.lowertest.scratch(x * 2) + 1
 
 
+class Counting(torch.nn.Module):
+    """Adds another number in each of the first calls, so that each compiles."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.calls < 2:
+            self.calls += 1
+            return x * 1000 + torch.ones(5 * self.calls, device=x.device).sum()
+        return x + 1
+
+
 def ones(*size: int) -> torch.Tensor:
     return torch.ones(size)
 

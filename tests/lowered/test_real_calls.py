@@ -10,7 +10,7 @@ from torch._inductor import config
 from torch._inductor.codecache import CppWrapperCodeCache
 
 from .measured import memory_of, only, taken_by
-from .programs import cond, loop, ones, product, scratch
+from .programs import Counting, cond, loop, ones, product, scratch
 
 pytestmark = pytest.mark.usefixtures("unoptimized")
 
@@ -69,14 +69,23 @@ def test_a_size_that_is_read_from_a_tensor_is_that_of_the_call() -> None:
     assert program.taken.peak == 400
 
 
-def test_sizes_that_depend_on_data_are_named_as_unknown() -> None:
-    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True), torch.no_grad():
-        found = memory_of(lambda x: x.nonzero() * 2, ones(8))
-    (program,) = found.programs
-    assert program.taken is None
-    assert "nonzero" in program.problem
-    assert "DynamicOutputShapeException" in program.problem
-    assert (found.at_peak, found.unexplained) == (None, found.measured - found.outside)
+def test_sizes_that_depend_on_data_are_those_of_the_call() -> None:
+    x = ones(8)
+    x[5:] = 0
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        program = taken_by(lambda x: x.nonzero() * 2, x)
+    assert program.taken is not None
+    rows, *_ = program.taken.allocations
+    assert (rows.nbytes, "nonzero" in rows.text) == (5 * 8, True)
+    assert program.taken.peak in (
+        5 * 8,
+        2 * 5 * 8,
+    )  # the product is in place, or not, by the version of torch
+
+
+def test_a_call_that_compiles_once_more_is_not_the_one_that_is_measured() -> None:
+    found = memory_of(Counting(), ones(8))
+    assert (found.measured, found.unexplained, found.outside) == (32, 0, 0)
 
 
 def test_a_program_in_cpp_is_named_as_not_supported(monkeypatch: pytest.MonkeyPatch) -> None:
