@@ -1,9 +1,9 @@
-"""Whether our post-grad rules make anything worse: corpus entries compiled with them and without, on the CPU.
+"""Whether our post-grad rules make anything worse: corpus entries compiled with and without them, on a CPU.
 
-``pytest -s tests/passes/post_grad/beside.py``; ``BESIDE_CORPUS`` holds patterns for the names of entries, with
-commas, ``BESIDE_SECONDS`` says when no further entry is begun. Each is compiled by Inductor as it is, with our
-reinplacing alone, and with our rules: no more clones, bytes of clones, kernels or bytes at the peak than without
-the rules, and as many matches of patterns that choose kernels as in stock.
+``pytest -s tests/passes/post_grad/beside.py``; ``BESIDE_CORPUS`` holds patterns for the names of entries,
+with commas, ``BESIDE_SECONDS`` says when no further entry is begun. Each is compiled by Inductor as it
+is, with our reinplacing alone, and with our rules: no more clones, bytes of clones, kernels or bytes at
+the peak than without the rules, and as many matches of patterns that choose kernels as in stock.
 """
 
 from __future__ import annotations
