@@ -114,8 +114,9 @@ class AssertPeak:
     def __call__(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Peak:
         """Compile ``fn``, call it three times with the same tensors, and return its peak.
 
-        The first call compiles, the second is measured, the third is followed line by line. All tensors that
-        can be reached from ``fn`` and the arguments, and the random generators, are put back each time. A
+        The first call compiles, the second is measured, the third is followed line by line; a fourth one is
+        made where programs ask for numbers. All tensors that can be reached from ``fn`` and the arguments,
+        and the random generators, are put back before each. A
         ``fn`` that is compiled already is called as it is. Results that the call returns count, arguments do
         not.
 

@@ -21,14 +21,16 @@ ENTERED, LEFT = -1, -2
 class Calls:
     """Knows what was lowered, and notes calls.
 
-    Lines are followed by Python's trace function, and numbers that a program asks for by a dispatch mode;
-    neither allocates. Each line puts a mark into the profile, if one is running: its events are told apart
-    by these, and not by names or times of our own.
+    Lines are followed by Python's trace function, which allocates nothing. Each puts a mark into the
+    profile, if one is running: its events are told apart by these, and not by names or times of our own.
+    Numbers that a program asks for are noted by a dispatch mode. It makes tensors of scalar arguments, of
+    some bytes each, so it is for calls whose memory nobody looks at.
     """
 
     def __init__(self) -> None:
         self.found: list[Call] = []
         self.lowered: int = 0
+        self._notes_asked = False
         self._origins: dict[str, Mapping[str, Origin]] = {}
         self._compilations: dict[str, str] = {}
 
@@ -39,8 +41,14 @@ class Calls:
             yield
 
     @contextlib.contextmanager
-    def noting(self) -> Iterator[None]:
-        """Note each call of a compiled graph in the block."""
+    def noting(self, *, asked: bool = False) -> Iterator[None]:
+        """Note each call of a compiled graph in the block, in the place of those before.
+
+        Args:
+            asked: whether what only data decide is noted, too.
+        """
+        self.found.clear()
+        self._notes_asked = asked
         with _torch.around_calls(self._called):
             yield
 
@@ -74,7 +82,8 @@ class Calls:
         _torch.mark(f"{MARK}{number}:{ENTERED}")
         try:
             following = Lines(_torch.is_program(graph), step, lambda args: given.extend(map(_given, args)))
-            with _torch.dispatching(dispatched), following:
+            asking = _torch.dispatching(dispatched) if self._notes_asked else contextlib.nullcontext()
+            with asking, following:
                 return run()
         finally:
             _torch.mark(f"{MARK}{number}:{LEFT}")

@@ -9,7 +9,7 @@ call of their own, with marks in it, and the peak in one without. What is left i
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..call import peak
@@ -17,7 +17,7 @@ from . import _torch
 from .allocation import Allocation, Taken
 from .called import Call
 from .calls import Calls
-from .program import ProgramError, possible, taken
+from .program import ProgramError, UntoldError, possible, taken
 from .workspace import Measured, Timeline, timeline
 
 _CALLS = 3
@@ -181,7 +181,8 @@ def memory(
 ) -> tuple[Any, Memory]:
     """Make a call twice, once to measure its peak and once to follow it; return its result and its memory.
 
-    A call in which something is compiled is made again before it is measured.
+    A call in which something is compiled is made again before it is measured. Where a program asks for
+    numbers, there is another call that notes them. What the last call wrote stays.
 
     Args:
         calls: in whose ``lowering`` it was compiled.
@@ -195,23 +196,43 @@ def memory(
         restore()
         if calls.lowered == before:  # a graph for other sizes or states takes memory while it is compiled
             break
-    calls.found.clear()
     with calls.noting():
         _, profile = peak.profiled(run)
     found = timeline(_torch.events(profile)) if device == "cpu" else Timeline({}, 0, 0)
-    programs = tuple(_lowered(call, found.calls.get(i)) for i, call in enumerate(calls.found))
-    return result, Memory(measured, programs, found.outside, is_followed=device == "cpu")
+    made = [_with_released(call, found.calls.get(i)) for i, call in enumerate(calls.found)]
+    known = [_taken(call) for call in made]
+    if any(isinstance(one, UntoldError) for one in known):
+        restore()
+        with calls.noting(asked=True):
+            run()
+        known = [_taken(_with_answers(call, calls.found[i : i + 1])) for i, call in enumerate(made)]
+    programs = (_lowered(call, known[i], found.calls.get(i)) for i, call in enumerate(made))
+    return result, Memory(measured, tuple(programs), found.outside, is_followed=device == "cpu")
 
 
-def _lowered(call: Call, measured: Measured | None) -> Lowered:
-    graph, before = call.program.graph, measured.before if measured else 0
-    if measured is not None:
-        call = dataclasses.replace(call, released=measured.released)
+def _with_released(call: Call, measured: Measured | None) -> Call:
+    return call if measured is None else dataclasses.replace(call, released=measured.released)
+
+
+def _with_answers(call: Call, told: Sequence[Call]) -> Call:
+    """Return a call with what another one, if it ran the same lines, tells of the numbers it asked for."""
+    if not told or told[0].lines != call.lines:
+        return call
+    return dataclasses.replace(call, answers=told[0].answers, results=told[0].results)
+
+
+def _taken(call: Call) -> Taken | ProgramError:
     try:
         # Without lines its program was not run in Python, say by a CUDA graph: nobody knows its conditions.
-        known = taken(call) if call.lines else possible(call.program, call.inputs)
+        return taken(call) if call.lines else possible(call.program, call.inputs)
     except ProgramError as error:
-        return Lowered(graph, None, str(error), before)
+        return error
+
+
+def _lowered(call: Call, known: Taken | ProgramError, measured: Measured | None) -> Lowered:
+    graph, before = call.program.graph, measured.before if measured else 0
+    if isinstance(known, ProgramError):
+        return Lowered(graph, None, str(known), before)
     if measured is None:
         return Lowered(graph, known, "", before)
     workspaces, gaps = tuple(_workspaces(call, known, measured)), tuple(_gaps(known, measured))

@@ -33,6 +33,10 @@ class ProgramError(RuntimeError):
     """A generated program cannot be run without its kernels; says why."""
 
 
+class UntoldError(ProgramError):
+    """A call does not tell a number that its program asks for, or a size that depends on data."""
+
+
 def taken(call: Call) -> Taken:
     """Return the memory that a program takes in a call that was made.
 
@@ -209,7 +213,7 @@ class _Run:
         if not (self._is_known and _torch.depends_on_data(func)):
             return func(*args, **kwargs)
         if not self._results:
-            raise ProgramError(f"the real call did not call {func}")
+            raise UntoldError(f"the real call did not call {func}")
         made = [
             torch.empty_strided(one.size, one.stride, dtype=one.dtype, device=one.device)
             for one in self._results.pop(0)
@@ -222,7 +226,7 @@ class _Run:
 
         if self._asked == len(self.answers):
             if self._is_known:
-                raise ProgramError("the real call asked for fewer numbers")
+                raise UntoldError("the real call asked for fewer numbers")
             if value.dtype != torch.bool:
                 raise ProgramError("a number that kernels compute decides what follows, and no call told it")
             self.answers.append(self._asked < _TURNS)

@@ -102,3 +102,19 @@ def test_the_limit_of_the_marker_holds_too(compiling: pytest.Pytester) -> None:
     result = compiling.runpytest_inprocess()
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["* B at the peak; the limit is max_peak_bytes=0 (*"])
+
+
+def test_what_is_written_is_written_once(compiling: pytest.Pytester) -> None:
+    compiling.makepyfile(
+        test_it="""
+        import pytest
+        import torch
+
+        @pytest.mark.reinplace(tolerance=0)
+        def test_it(assert_peak):
+            x = torch.ones(4)
+            assert assert_peak(lambda y: y.add_(1), x) <= "1MiB"
+            assert x.tolist() == [2] * 4
+        """
+    )
+    compiling.runpytest_inprocess().assert_outcomes(passed=1)

@@ -1,0 +1,48 @@
+"""Random programs: the peak of each is explained to the byte.
+
+``REINPLACE_PROGRAMS=500 pytest tests/lowered/test_random.py`` tries so many, half of them hard ones, from
+``REINPLACE_FIRST_PROGRAM`` on (one or two seconds each).
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch._inductor.utils import fresh_inductor_cache
+
+from pytest_reinplace.passes.fuzz.program import HardProgram, RandomProgram
+
+from .measured import memory_of
+
+_COUNT = int(os.environ.get("REINPLACE_PROGRAMS", "6"))
+_FIRST = int(os.environ.get("REINPLACE_FIRST_PROGRAM", "0"))
+
+
+@pytest.fixture(autouse=True)
+def quick(unoptimized: None) -> Iterator[None]:
+    with fresh_inductor_cache(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+    torch.compiler.reset()
+
+
+@pytest.mark.parametrize("seed", range(_FIRST, _FIRST + _COUNT))
+def test_a_random_program_is_explained(seed: int) -> None:
+    program = HardProgram(seed) if seed % 2 else RandomProgram(seed)
+    try:
+        with torch.no_grad():
+            program.function()(*program.inputs())
+    except (RuntimeError, IndexError):
+        pytest.skip("it does not run eagerly")
+    with torch.no_grad():
+        found = memory_of(
+            program.function(), *program.inputs(), pass_name="exact" if seed % 3 else "inductor"
+        )
+    assert found.programs
+    assert [one.problem for one in found.programs if one.problem] == [], program.source
+    gaps = [gap for one in found.programs for gap in one.gaps]
+    assert (found.unexplained, gaps) == (0, []), program.source
