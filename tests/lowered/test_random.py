@@ -15,6 +15,7 @@ import torch
 from torch._inductor.utils import fresh_inductor_cache
 
 from pytest_reinplace.passes.fuzz.program import HardProgram, RandomProgram
+from pytest_reinplace.passes.oracle import compiled
 
 from .measured import memory_of
 
@@ -38,10 +39,14 @@ def test_a_random_program_is_explained(seed: int) -> None:
             program.function()(*program.inputs())
     except (RuntimeError, IndexError):
         pytest.skip("it does not run eagerly")
-    with torch.no_grad():
-        found = memory_of(
-            program.function(), *program.inputs(), pass_name="exact" if seed % 3 else "inductor"
-        )
+    name = "exact" if seed % 3 else "inductor"
+    try:
+        with torch.no_grad():
+            found = memory_of(program.function(), *program.inputs(), pass_name=name)
+    except Exception:
+        if not compiled.is_unfit(program):
+            raise
+        pytest.skip("torch does not compile it")
     assert found.programs
     assert [one.problem for one in found.programs if one.problem] == [], program.source
     gaps = [gap for one in found.programs for gap in one.gaps]
