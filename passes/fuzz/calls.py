@@ -32,14 +32,7 @@ DTYPES = (
 VALUES = 0.0, 1.0, -0.0, 1, 0, 1, 2, 2.7, 0.1, -1, True, 0.5, 300, 255.0, 1 << 40, -3.5
 ZEROS, ONES = (0.0, -0.0, 0, False), (1, 1.0, True)
 SUMS = (
-    None,
-    None,
-    torch.float32,
-    torch.int32,
-    torch.uint8,
-    torch.float16,
-    torch.int8,
-    torch.int64,
+    *(None, None, torch.float32, torch.int32, torch.uint8, torch.float16, torch.int8, torch.int64),
     torch.complex64,
 )
 ARITHMETIC = aten.add.Tensor, aten.mul.Tensor, aten.sub.Tensor, aten.div.Tensor
