@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -42,19 +43,26 @@ def without(gone: Name | None) -> Iterator[set[Name]]:
             raise SeamError(f"expected {module}.{name}, found none (planted)")
         return real(module, name)
 
-    modules = [m for name, m in list(sys.modules.items()) if name.startswith(OURS)]
-    importers = [module for module in modules if getattr(module, "private", None) is real]
-    forget(modules)
+    importers = [module for module in ours() if getattr(module, "private", None) is real]
+    forget()
     with pytest.MonkeyPatch.context() as patch:
         for module in importers:
             patch.setattr(module, "private", private)
         yield asked
-    forget(modules)
+    for module in ours():
+        if getattr(module, "private", None) is private:  # it was imported meanwhile
+            module.private = real
+    forget()
 
 
-def forget(modules: list[object]) -> None:
+def ours() -> list[Any]:
+    """Return our modules that are imported by now."""
+    return [module for name, module in list(sys.modules.items()) if name.startswith(OURS)]
+
+
+def forget() -> None:
     """Forget what was kept of the names of torch."""
-    for module in modules:
+    for module in ours():
         for value in list(vars(module).values()):
             if hasattr(value, "cache_clear") and str(getattr(value, "__module__", "")).startswith(OURS):
                 value.cache_clear()
