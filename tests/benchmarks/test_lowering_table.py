@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks.lowering_table import PAGE, rows, summary, written
+from .test_harness import load
+
+_table = load("lowering_table")
+PAGE, rows, summary, written = _table.PAGE, _table.rows, _table.summary, _table.written
 
 
 def _report(*copies: tuple[str, int, bool], entry: str = "b", **more: Any) -> dict[str, Any]:
