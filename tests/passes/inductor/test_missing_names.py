@@ -61,8 +61,8 @@ def ours() -> list[Any]:
 
 
 def forget() -> None:
-    """Forget what was kept of the names of torch."""
-    for module in ours():
+    """Forget what was kept of the names of torch, by the modules that ask for them."""
+    for module in (module for module in ours() if hasattr(module, "private")):
         for value in list(vars(module).values()):
             if hasattr(value, "cache_clear") and str(getattr(value, "__module__", "")).startswith(OURS):
                 value.cache_clear()
