@@ -6,8 +6,10 @@ from unittest import mock
 
 import pytest
 import torch
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from pytest_reinplace.passes import inductor_options
+from pytest_reinplace.passes.inductor.mend import whole_slices
 from pytest_reinplace.passes.inductor.schedule import attempts
 
 from ..trace import arange, ops
@@ -39,3 +41,20 @@ def test_a_part_of_rows_of_its_own_is_masked(
         actual = torch.compile(masked, dynamic=True, options=inductor_options())(given, k)
     assert torch.equal(actual, result) and torch.equal(given, expected)
     assert not warned.called
+
+
+def test_a_slice_of_all_of_an_input_is_left() -> None:
+    """An input may begin inside its storage, and a view by strides would count from where that begins."""
+
+    def of_input(x: Tensor) -> Tensor:
+        return aten.copy_.default(aten.slice.Tensor(x, 0, 0, 99), x * 2)
+
+    def of_buffer(x: Tensor) -> Tensor:
+        buffer = aten.empty_strided.default([4, 3], [1, 4])
+        return aten.copy_.default(aten.slice.Tensor(buffer, 0, 0, 99), x)
+
+    counts = {}
+    for program in (of_input, of_buffer):
+        gm = make_fx(program, tracing_mode="fake")(arange(4, 3))
+        counts[program] = whole_slices.keep(gm.graph)
+    assert counts == {of_input: 0, of_buffer: 1}
