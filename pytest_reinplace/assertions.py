@@ -157,18 +157,6 @@ class AssertClones(Clones):
     def __init__(self, capture: Capture, accepts: Accepts | None = None) -> None:
         super().__init__(lambda: capture.since(0), origin(capture), accepts)
         self._capture = capture
-        self._called: list[Clones] = []
-
-    @property
-    def is_called_only(self) -> bool:
-        """Whether a call of it returned clones that nothing was compared with."""
-        return any(not clones.consulted for clones in self._called)
-
-    @property
-    def is_used(self) -> bool:
-        """Whether it, or what each call of it returned, was compared or looked at."""
-        asked = [clones.consulted for clones in self._called]
-        return all(asked) if asked else self.consulted
 
     def __call__(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Clones:
         """Compile ``fn`` and call it; return its clones, to be compared with ``==``."""
@@ -178,5 +166,6 @@ class AssertClones(Clones):
         fast = call.compiled(fn)
         eager.beside(self._capture, fn, args, kwargs, lambda: fast(*args, **kwargs))
         graphs = self._capture.since(start)
-        self._called.append(Clones(lambda: graphs, self._where, self._accepts))
-        return self._called[-1]
+        found = Clones(lambda: graphs, self._where, self._accepts)
+        self._called.append(found)
+        return found

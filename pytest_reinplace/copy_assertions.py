@@ -54,18 +54,6 @@ class AssertCopies(Copies):
     def __init__(self, capture: Capture) -> None:
         super().__init__(lambda: capture.since(0), origin(capture))
         self._capture = capture
-        self._called: list[Copies] = []
-
-    @property
-    def is_called_only(self) -> bool:
-        """Whether a call of it returned copies that nothing was compared with."""
-        return any(not copies.consulted for copies in self._called)
-
-    @property
-    def is_used(self) -> bool:
-        """Whether it, or what each call of it returned, was compared or looked at."""
-        asked = [copies.consulted for copies in self._called]
-        return all(asked) if asked else self.consulted
 
     def __call__(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Copies:
         """Compile ``fn`` and call it; return the copies that lowering adds, to be compared with ``==``."""
@@ -75,5 +63,6 @@ class AssertCopies(Copies):
         fast = call.compiled(fn)
         eager.beside(self._capture, fn, args, kwargs, lambda: fast(*args, **kwargs))
         graphs = self._capture.since(start)
-        self._called.append(Copies(lambda: graphs, self._where))
-        return self._called[-1]
+        found = Copies(lambda: graphs, self._where)
+        self._called.append(found)
+        return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
@@ -20,7 +21,7 @@ def raise_unless(found: Verdict) -> None:
         raise AssertionError(str(found))
 
 
-class Listed:
+class Listed(abc.ABC):
     """Labels, compared as often as they are listed, in any order.
 
     Nothing that can be asked of it holds where nothing can be known of the graphs: to iterate, and so
@@ -47,6 +48,18 @@ class Listed:
         self._graphs = graphs
         self._where = where
         self.consulted: bool = False
+        self._called: list[Listed] = []
+
+    @property
+    def is_called_only(self) -> bool:
+        """Whether a call of it returned labels that nothing was compared with."""
+        return any(not found.consulted for found in self._called)
+
+    @property
+    def is_used(self) -> bool:
+        """Whether it, or what each call of it returned, was compared or looked at."""
+        asked = [found.consulted for found in self._called]
+        return all(asked) if asked else self.consulted
 
     def __eq__(self, other: object) -> bool:
         __tracebackhide__ = True
@@ -91,17 +104,17 @@ class Listed:
     def __repr__(self) -> str:
         return repr(self._found())
 
+    @abc.abstractmethod
     def _found(self) -> list[str]:
         """Return the labels that came."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def _known(self) -> Verdict:
         """Judge that something can be known of the graphs."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def _compared(self, wanted: list[str]) -> Verdict:
         """Judge that exactly these labels came."""
-        raise NotImplementedError
 
     def _labels(self) -> list[str]:
         __tracebackhide__ = True
