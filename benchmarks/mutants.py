@@ -34,7 +34,7 @@ _MODULES = ("times", "sharing", "rule", "held", "ground", *post_grad.ORDER)
 AS_IT_IS = Mutant("", "", "", post_grad.ORDER)
 APPLICATION, GRAPH = "each application", "the whole graph"
 CHECKS = APPLICATION, GRAPH
-_WAVE = 250  # graphs that a process runs at a time
+_WAVE = 60  # graphs that a process runs at a time: those found are left out of the next
 Found = dict[str, tuple[int, str]]
 
 

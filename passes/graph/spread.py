@@ -14,7 +14,9 @@ from torch.fx import Graph, Node
 
 from .. import _torch
 from ..ops import higher_order
-from ..ops.beginning import goes_by_beginning, hands_on
+from ..ops.beginning import EXACT, asked, goes_by_beginning, hands_on
+from ..ops.schema import is_operator
+from ..ops.views import is_absolute
 from . import attribute
 
 
@@ -78,6 +80,52 @@ def kept_by_subgraphs(root: Graph) -> frozenset[int | None]:
 def names_offsets(root: Graph) -> bool:
     """Return whether a graph, or one that it calls, goes by where a value begins in its storage."""
     return any(goes_by_beginning(node) for graph in graphs(root) for node in graph.nodes)
+
+
+class Offsets:
+    """The values of a graph whose offset into their storage matters to who uses them, or what lies in them.
+
+    Nodes are noted from the last one to the first. A value is in it once all that uses it is noted.
+    """
+
+    def __init__(self) -> None:
+        self._wanted: set[Node] = set()
+        self._handing: dict[int, bool] = {}
+        self._bodies: dict[int, bool] = {}
+
+    def __contains__(self, node: Node) -> bool:
+        return node in self._wanted
+
+    def note(self, node: Node, *, wants: bool) -> None:
+        """Note a node, and whether it wants its operands where they are."""
+        if wants or (node in self._wanted and self._hands_on(node)):
+            self._wanted.update(node.all_input_nodes)
+
+    def names_one(self, node: Node) -> bool:
+        """Return whether a node, or a graph that it calls, names an offset into a storage, or asks for it."""
+        if node.op != "call_function":
+            return False
+        if is_absolute(node) or asked(node) == EXACT:
+            return True
+        return not is_operator(node.target) and any(map(self._is_named_in, _bodies(node)))
+
+    def _is_named_in(self, body: Graph) -> bool:
+        key = id(body)
+        if key not in self._bodies:
+            self._bodies[key] = any(self.names_one(n) for n in body.nodes)
+        return self._bodies[key]
+
+    def _hands_on(self, node: Node) -> bool:
+        key = id(node.target)
+        if key not in self._handing:
+            self._handing[key] = node.op == "call_function" and hands_on(node.target)
+        return self._handing[key]
+
+
+def _bodies(call: Node) -> Iterator[Graph]:
+    taken = (n for n in call.all_input_nodes if n.op == "get_attr")
+    modules = (higher_order.subgraph(call.graph, n) for n in taken)
+    return (module.graph for module in modules if module is not None)
 
 
 class Flow:

@@ -79,6 +79,12 @@ _ROWS = (
         seen=("2.11", "2.13"),
         right=("2.15",),
     ),
+    Defect(
+        "widened-items",
+        f"A view of larger items would begin between two of them, and the compile fails: {_FROM_NOOPS}.",
+        "protect.ProtectPass",
+        seen=_ALL,
+    ),
     Defect("merged-outputs", f"Two outputs share storage: {_FROM_NOOPS}.", "protect.ProtectPass", seen=_ALL),
     Defect(
         "recomputed-from-written",

@@ -139,7 +139,7 @@ class RulesPass(CustomGraphPass):
 
 def drops_no_ops() -> bool:
     """Return whether no-ops are dropped here, and not by Inductor."""
-    return defended("late-epilogue") and defended("merged-outputs")
+    return defended("late-epilogue") and defended("merged-outputs") and defended("widened-items")
 
 
 def _tell_begins(graph: Graph) -> None:

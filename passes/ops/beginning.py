@@ -53,8 +53,14 @@ def asked_of_strides(node: Node) -> int:
     """
     if id(node.target) not in _RETYPING:
         return _ASKING.get(id(node.target), 0) and EXACT
-    larger = any(_itemsize(node) > _itemsize(operand) for operand in node.all_input_nodes)
-    return _itemsize(node) if larger else 1
+    return _itemsize(node) if is_widened(node) else 1
+
+
+def is_widened(node: Node) -> bool:
+    """Return whether a node is a view whose items are larger than those of its operand."""
+    if id(node.target) not in _RETYPING:
+        return False
+    return any(_itemsize(node) > _itemsize(operand) for operand in node.all_input_nodes)
 
 
 def goes_by_beginning(node: Node) -> bool:

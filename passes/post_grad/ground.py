@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import operator
 from typing import Any
 
 import torch
@@ -12,9 +11,12 @@ from torch.fx import Graph, Node
 from ..graph.alias import begin_of, is_view, uses, viewed
 from ..graph.emit import Emitter, is_dense
 from ..graph.sizes import fake_mode_of
+from ..graph.spread import Offsets
 from ..memory.geometry import Geometry
 from ..memory.region import as_size
-from ..ops.schema import argument, is_operator, schema_of
+from ..ops.beginning import is_widened
+from ..ops.schema import argument, schema_of
+from ..ops.wrapper_names import is_wrapper
 from .sharing import Sharing
 
 aten: Any = torch.ops.aten
@@ -77,17 +79,24 @@ class Ground:
         What names bytes by an offset counts from where the storage of the copy begins.
         """
         begins_alike = self.geometry.equal(begin_of(copy), begin_of(operand))
-        if not begins_alike and any(self._counts(user) for user, _ in uses(copy)):
-            return False
-        return self.sharing.unite(copy, operand)
+        return (begins_alike or copy not in self._offsets) and self.sharing.unite(copy, operand)
 
-    def _counts(self, user: Node) -> bool:
-        """Return whether a node counts from where a storage begins; wrappers do, if nothing mends them."""
-        if not is_operator(user.target):
-            return not self._is_joint and user.target is not operator.getitem and user.op != "output"
-        schema = schema_of(user.target)
-        is_told = schema.names_offset and argument(user, "storage_offset") is not None
-        return is_told or schema.asks_offset
+    @functools.cached_property
+    def _offsets(self) -> Offsets:
+        """Where what lies in a storage matters, as the graph was when this was first asked."""
+        found = Offsets()
+        for node in reversed(self._graph.nodes):
+            found.note(node, wants=self._counts(node, found))
+        return found
+
+    def _counts(self, node: Node, offsets: Offsets) -> bool:
+        """Return whether a node counts from where a storage begins; wrappers do, if nothing mends them.
+
+        Items of a view must not become larger where they would begin between two of them.
+        """
+        if node.op == "call_function" and is_wrapper(node.target):
+            return not self._is_joint
+        return offsets.names_one(node) or is_widened(node)
 
     def copy(self, node: Node, source: Node) -> bool:
         """Make a node a copy of a value of its shape and dtype, if one can be laid out as it is.

@@ -8,7 +8,7 @@ views and the call are written at once, with their fake values. Copied is what t
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -17,14 +17,14 @@ from torch.fx.node import map_arg
 
 from .. import _torch
 from ..errors import GraphError
-from ..graph.alias import begin_of, uses
+from ..graph.alias import begin_of
 from ..graph.emit import Emitter, eager_values
 from ..graph.find_layouts import known
 from ..graph.sizes import bind_sizes, makes_sizes
+from ..graph.spread import Offsets
 from ..memory.region import Size, as_size
 from ..ops import wrapper, wrapper_check
-from ..ops.schema import is_operator, schema_of, tensors, traits_of
-from ..ops.views import is_absolute
+from ..ops.schema import is_operator, schema_of, tensors
 from ..ops.wrapper_names import is_wrapper, wraps_operator
 from ..reinplacing.kinds import out_wrapper
 from ..reinplacing.kinds.kernel_launch import launch
@@ -35,6 +35,7 @@ from .ground import Ground
 from .rule import Places, Rule
 
 _MARK = "only_clone_these_tensors"
+_NAMED = "an offset into the storage of a result is named"
 _Made = Mapping[Any, Any]  # what stands for a wrapper's results, by their positions or names
 
 
@@ -55,9 +56,7 @@ def _called(graph: Graph, *, lowered: bool) -> Places:
     # Views in a wrapper are counted from where storages began before any of them was replaced.
     begins = {n: [begin_of(base) for base in n.kwargs.get("_all_bases", ())] for n in found}
     untold = known(graph, lowered=lowered).staying(graph) if found else frozenset[Node]()
-    stays = dict.fromkeys(untold, "how its operands are laid out is not told")
-    for node in reversed(found):  # what comes later is known, when it matters what becomes of it
-        stays[node] = _why_not(node) or stays.get(node) or _told_apart(node, stays)
+    stays = _staying(found, untold)
     for node in found:
         yield node.name, node if stays[node] else None, stays[node]
         if stays[node]:
@@ -88,19 +87,26 @@ def _why_not(node: Node) -> str:
     return "data tell its sizes" if makes_sizes(node) else ""
 
 
-def _told_apart(node: Node, stays: Mapping[Node, str]) -> str:
-    """Return what tells a result from a copy, which begins where its storage does, empty where nothing."""
-    if all(as_size(val.storage_offset()) == 0 for val in tensors(node.meta["val"])):
-        return ""
-    items = [user for user in node.users if user.target is operator.getitem] or [node]
-    items += [part for item in items if isinstance(item.meta.get("val"), list | tuple) for part in item.users]
-    users = [user for item in items for user, _ in uses(item)]
-    for user in users:
-        if traits_of(user.target).hides_alias:  # it may hand on the result itself
-            users += [later for later, _ in uses(user)]
-        if traits_of(user.target).asks_offset or (is_absolute(user) and stays.get(user, "it stays")):
-            return "an offset into the storage of a result is named"
-    return ""
+def _staying(found: Sequence[Node], untold: Collection[Node]) -> dict[Node, str]:
+    """Return why wrappers stay, empty where they are called.
+
+    A copy begins where its storage does. A wrapper that is called counts from where its bases begin by then.
+    """
+    stays, offsets = dict.fromkeys(untold, "how its operands are laid out is not told"), Offsets()
+    for node in reversed(found[0].graph.nodes) if found else ():
+        if node.op != "call_function" or not is_wrapper(node.target):
+            offsets.note(node, wants=offsets.names_one(node))
+            continue
+        stays[node] = (
+            _why_not(node) or stays.get(node) or (_NAMED if node in offsets and _begins_later(node) else "")
+        )
+        if stays[node]:
+            offsets.note(node, wants=offsets.names_one(node))
+    return stays
+
+
+def _begins_later(node: Node) -> bool:
+    return any(as_size(val.storage_offset()) != 0 for val in tensors(node.meta["val"]))
 
 
 def _takes_one(node: Node, user: Node) -> bool:

@@ -74,6 +74,10 @@ def real_part(x: Tensor) -> Tensor:
     return new
 
 
+def widened_part(x: Tensor) -> Tensor:
+    return x[1:5].clone().view(torch.int64) * 2
+
+
 def two_clones(x: Tensor) -> tuple[Tensor, Tensor]:
     new = x + 1
     return new.clone(), new.clone()
@@ -248,6 +252,7 @@ PROGRAMS: dict[str, Program] = {
     "offset-of-a-view": Program(written_part_of_a_part, rows, dynamic=True),
     "offset-after-a-store": Program(stored_then_scaled, lambda: (inside(24),)),
     "late-epilogue": Program(copied_then_written, lambda: (arange(8, 4), arange(4, 4))),
+    "widened-items": Program(widened_part, lambda: (torch.arange(6, dtype=torch.int32),)),
     "merged-outputs": Program(two_clones, lambda: (arange(4, 4),)),
     "recomputed-from-written": Program(
         read_then_written, lambda: (arange(4, 4).requires_grad_(), arange(4, 4))

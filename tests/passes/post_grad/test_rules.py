@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,34 @@ def test_what_counts_from_where_a_copy_begins_needs_the_copy(name: str) -> None:
     """From where its operand begins that is something else."""
     _, gm = by_rule(name, COUNTING[name], arange(2, 3))
     assert any(n.target is aten.clone.default for n in gm.graph.nodes)
+
+
+def widened(x: Tensor) -> Tensor:
+    return x[1:5].clone().view(torch.int64) * 2
+
+
+def widened_later(x: Tensor) -> Tensor:
+    return torch.slice_scatter(x[1:5].clone(), x[:1], 0, 0, 1).view(torch.int64) * 2
+
+
+def counted_later(x: Tensor) -> Tensor:
+    return torch.slice_scatter(x[1:5].clone(), x[:1], 0, 0, 1).as_strided((2,), (1,), 1) * 2
+
+
+@pytest.mark.parametrize("program", [widened, widened_later, counted_later])
+def test_what_a_copy_is_handed_on_to_may_need_it(program: Callable[[Tensor], Tensor]) -> None:
+    """Items of 8 bytes cannot begin between two of 4; Inductor's own rule drops the copy, and fails."""
+    applied, _ = by_rule("no_ops", program, torch.arange(6, dtype=torch.int32))
+    assert "clone" in [str(r.node) for r in applied.refused]
+
+
+def narrowed(x: Tensor) -> Tensor:
+    return x[1:5].clone().view(torch.int16) * 2
+
+
+def test_narrower_items_need_no_copy() -> None:
+    applied, _ = by_rule("no_ops", narrowed, torch.arange(6, dtype=torch.int32))
+    assert "clone" in applied.rewritten and not applied.refused
 
 
 @pytest.mark.parametrize("stage", ["reinplace", "post_grad"])

@@ -143,6 +143,29 @@ def test_one_that_begins_elsewhere_stays() -> None:
     assert [r.reason for r in applied.refused] == ["an offset into the storage of a result is named"]
 
 
+def test_what_is_counted_in_a_scatter_of_it_stays() -> None:
+    def program(x: Tensor, y: Tensor) -> Tensor:
+        ops.scale(x, y)
+        x[:1] = 7
+        return x.as_strided((2, 2), (3, 1), 4) + 1
+
+    gm, _ = functional(program, arange(3, 3)[1:], arange(2, 3))
+    applied = post_grad.find("wrappers").apply(gm)
+    assert [r.reason for r in applied.refused] == ["an offset into the storage of a result is named"]
+
+
+SUBGRAPH, STAYING = 1001995, 1007033  # an offset is named in a graph that is called; behind one that stays
+
+
+@pytest.mark.parametrize("seed", [SUBGRAPH, STAYING])
+def test_what_is_counted_elsewhere_stays(seed: int) -> None:
+    graph = random_graph(seed)
+    after = graph.copy()
+    applied = post_grad.find("wrappers").apply(after)
+    assert applied.refused
+    assert_same(graph.gm, after, graph.inputs)
+
+
 def test_what_is_handed_on_whole_stays() -> None:
     gm, _ = functional(whole, arange(2, 3), arange(2, 3))
     (node,) = wrappers(gm)
