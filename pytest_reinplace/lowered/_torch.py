@@ -126,6 +126,12 @@ def events(profile: Any) -> Iterator[tuple[int, Any]]:
     yield from sorted(found, key=lambda pair: pair[0])
 
 
+def weakly(tensor: Any) -> Callable[[], bool]:
+    """Return what says whether the storage of a tensor is gone by then."""
+    found = private("torch.multiprocessing.reductions", "StorageWeakRef")(tensor.untyped_storage())
+    return lambda: bool(found.expired())
+
+
 def fake_mode() -> Any:
     """Return a mode for tensors without memory."""
     return private("torch._subclasses.fake_tensor", "FakeTensorMode")(allow_non_fake_inputs=True)

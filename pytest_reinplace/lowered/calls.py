@@ -18,6 +18,23 @@ ENTERED, LEFT = -1, -2
 """The positions in marks at which a compiled graph is entered and left, around its program."""
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Marked:
+    """A mark, and what an allocator said at it.
+
+    Args:
+        call: the number of the call.
+        position: that of the line which is next, or ``ENTERED``, ``LEFT``.
+        level: the bytes that were held.
+        highest: the most since the mark before.
+    """
+
+    call: int
+    position: int
+    level: int
+    highest: int
+
+
 class Calls:
     """Knows what was lowered, and notes calls.
 
@@ -30,7 +47,9 @@ class Calls:
     def __init__(self) -> None:
         self.found: list[Call] = []
         self.lowered: int = 0
+        self.marks: list[Marked] = []
         self._notes_asked = False
+        self._level: Callable[[], tuple[int, int]] | None = None
         self._origins: dict[str, Mapping[str, Origin]] = {}
         self._compilations: dict[str, str] = {}
 
@@ -41,14 +60,19 @@ class Calls:
             yield
 
     @contextlib.contextmanager
-    def noting(self, *, asked: bool = False) -> Iterator[None]:
+    def noting(
+        self, *, asked: bool = False, level: Callable[[], tuple[int, int]] | None = None
+    ) -> Iterator[None]:
         """Note each call of a compiled graph in the block, in the place of those before.
 
         Args:
             asked: whether what only data decide is noted, too.
+            level: returns the bytes that are held, and the most since it was last asked. Without it there are
+                marks in the running profile only.
         """
         self.found.clear()
-        self._notes_asked = asked
+        self.marks.clear()
+        self._notes_asked, self._level = asked, level
         with _torch.around_calls(self._called):
             yield
 
@@ -58,43 +82,27 @@ class Calls:
         self._compilations[key] = compilation
 
     def _called(self, graph: Any, inputs: Any, run: Callable[[], Any]) -> Any:
-        import torch
-
-        number = len(self.found)
-        lines: list[int] = []
-        answers: list[Any] = []
-        results: list[tuple[Given, ...]] = []
-        given: list[Any] = []
+        number, noted = len(self.found), _Noted()
         self.found.append(Call(self._program(graph), ()))
 
         def step(line: int) -> None:
-            lines.append(line)
-            _torch.mark(f"{MARK}{number}:{len(lines) - 1}")
+            noted.lines.append(line)
+            self._mark(number, len(noted.lines) - 1)
 
-        def dispatched(func: Any, args: Any, kwargs: Any) -> Any:
-            result = func(*args, **kwargs)
-            if func is torch.ops.aten._local_scalar_dense.default:
-                answers.append(result)
-            elif _torch.depends_on_data(func):
-                results.append(tuple(_given(one) for one in _torch.leaves(result)))
-            return result
-
-        _torch.mark(f"{MARK}{number}:{ENTERED}")
+        self._mark(number, ENTERED)
         try:
-            following = Lines(_torch.is_program(graph), step, lambda args: given.extend(map(_given, args)))
-            asking = _torch.dispatching(dispatched) if self._notes_asked else contextlib.nullcontext()
+            following = Lines(_torch.is_program(graph), step, noted.begin)
+            asking = _torch.dispatching(noted.dispatched) if self._notes_asked else contextlib.nullcontext()
             with asking, following:
                 return run()
         finally:
-            _torch.mark(f"{MARK}{number}:{LEFT}")
-            call = self.found[number]
-            self.found[number] = dataclasses.replace(
-                call,
-                inputs=tuple(given),
-                lines=tuple(lines),
-                answers=tuple(answers),
-                results=tuple(results),
-            )
+            self._mark(number, LEFT)
+            self.found[number] = noted.call(self.found[number].program)
+
+    def _mark(self, number: int, position: int) -> None:
+        if self._level is not None:
+            self.marks.append(Marked(number, position, *self._level()))
+        _torch.mark(f"{MARK}{number}:{position}")
 
     def _program(self, graph: Any) -> Program:
         from ..passes.facts import where_in
@@ -109,6 +117,46 @@ class Calls:
             _torch.constants_of(graph),
             self._origins.get(key, {}),
             {line: source for line, source in traces if source},
+        )
+
+
+class _Noted:
+    """What is noted of one call while it runs."""
+
+    def __init__(self) -> None:
+        self.lines: list[int] = []
+        self._answers: list[Any] = []
+        self._results: list[tuple[Given, ...]] = []
+        self._given: list[Any] = []
+        self._gone: dict[int, Callable[[], bool]] = {}
+
+    def begin(self, args: list[Any]) -> None:
+        """Note what a program is called with; nothing of it is held."""
+        self._given.extend(map(_given, args))
+        pairs = zip(self._given, args, strict=True)
+        self._gone.update({one.address: _torch.weakly(arg) for one, arg in pairs if isinstance(one, Given)})
+
+    def dispatched(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Make a call, and note what only data decide."""
+        import torch
+
+        result = func(*args, **kwargs)
+        if func is torch.ops.aten._local_scalar_dense.default:
+            self._answers.append(result)
+        elif _torch.depends_on_data(func):
+            self._results.append(tuple(_given(one) for one in _torch.leaves(result)))
+        return result
+
+    def call(self, program: Program) -> Call:
+        """Return the call, which is over."""
+        released = frozenset(address for address, is_gone in self._gone.items() if is_gone())
+        return Call(
+            program,
+            tuple(self._given),
+            tuple(self.lines),
+            tuple(self._answers),
+            tuple(self._results),
+            released,
         )
 
 

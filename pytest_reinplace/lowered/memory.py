@@ -15,6 +15,7 @@ from typing import Any
 from ..call import peak
 from . import _torch
 from .allocation import Allocation, Taken
+from .allocator import Allocator
 from .called import Call
 from .calls import Calls
 from .program import ProgramError, UntoldError, possible, taken
@@ -139,13 +140,11 @@ class Memory:
         measured: its peak, above the level before it.
         programs: the calls of programs in it, in their order.
         outside: the most bytes that were held while no program ran.
-        is_followed: whether what calls take for themselves, and what is held outside, is known.
     """
 
     measured: int
     programs: tuple[Lowered, ...] = ()
     outside: int = 0
-    is_followed: bool = True
 
     @property
     def at_peak(self) -> Lowered | None:
@@ -171,7 +170,6 @@ class Memory:
             "explained": self.explained,
             "unexplained": self.unexplained,
             "outside": self.outside,
-            "followed": self.is_followed,
             "programs": [one.to_dict() for one in self.programs],
         }
 
@@ -188,7 +186,7 @@ def memory(
         calls: in whose ``lowering`` it was compiled.
         run: makes the call; it has been compiled before.
         restore: puts back what the call has written.
-        device: ``"cpu"`` or ``"cuda"``, where what calls take for themselves is not known.
+        device: ``"cpu"`` or ``"cuda"``, whose memory it is.
     """
     for _ in range(_CALLS):
         before = calls.lowered
@@ -196,22 +194,27 @@ def memory(
         restore()
         if calls.lowered == before:  # a graph for other sizes or states takes memory while it is compiled
             break
-    with calls.noting():
-        _, profile = peak.profiled(run)
-    found = timeline(_torch.events(profile)) if device == "cpu" else Timeline({}, 0, 0)
-    made = [_with_released(call, found.calls.get(i)) for i, call in enumerate(calls.found)]
-    known = [_taken(call) for call in made]
+    found = _followed(calls, run, device)
+    made = list(calls.found)
+    known = [_taken(call, device) for call in made]
     if any(isinstance(one, UntoldError) for one in known):
         restore()
         with calls.noting(asked=True):
             run()
-        known = [_taken(_with_answers(call, calls.found[i : i + 1])) for i, call in enumerate(made)]
+        known = [_taken(_with_answers(call, calls.found[i : i + 1]), device) for i, call in enumerate(made)]
     programs = (_lowered(call, known[i], found.calls.get(i)) for i, call in enumerate(made))
-    return result, Memory(measured, tuple(programs), found.outside, is_followed=device == "cpu")
+    return result, Memory(measured, tuple(programs), found.outside)
 
 
-def _with_released(call: Call, measured: Measured | None) -> Call:
-    return call if measured is None else dataclasses.replace(call, released=measured.released)
+def _followed(calls: Calls, run: Callable[[], Any], device: str) -> Timeline:
+    if device == "cpu":
+        with calls.noting():
+            _, profile = peak.profiled(run)
+        return timeline(_torch.events(profile))
+    allocator = Allocator()
+    with calls.noting(level=allocator.level):
+        _, profile = peak.profiled(run)
+    return allocator.timeline(calls.marks, _torch.events(profile))
 
 
 def _with_answers(call: Call, told: Sequence[Call]) -> Call:
@@ -221,10 +224,10 @@ def _with_answers(call: Call, told: Sequence[Call]) -> Call:
     return dataclasses.replace(call, answers=told[0].answers, results=told[0].results)
 
 
-def _taken(call: Call) -> Taken | ProgramError:
+def _taken(call: Call, device: str) -> Taken | ProgramError:
     try:
         # Without lines its program was not run in Python, say by a CUDA graph: nobody knows its conditions.
-        return taken(call) if call.lines else possible(call.program, call.inputs)
+        return taken(call, device) if call.lines else possible(call.program, call.inputs, device)
     except ProgramError as error:
         return error
 

@@ -37,25 +37,26 @@ class UntoldError(ProgramError):
     """A call does not tell a number that its program asks for, or a size that depends on data."""
 
 
-def taken(call: Call) -> Taken:
-    """Return the memory that a program takes in a call that was made.
+def taken(call: Call, device: str = "cpu") -> Taken:
+    """Return the memory of one kind of device that a program takes in a call that was made.
 
     Raises:
         ProgramError: there is no Python wrapper, an operator does not say what it returns, or other lines
             ran.
     """
-    run = _Run(call, call.answers, is_known=True)
+    run = _Run(call, call.answers, device, is_known=True)
     if call.lines and run.lines != list(call.lines):
         raise ProgramError("without its kernels it goes another way than it went in the real call")
     return run.taken()
 
 
-def possible(program: Program, inputs: Sequence[Any]) -> Taken:
+def possible(program: Program, inputs: Sequence[Any], device: str = "cpu") -> Taken:
     """Return the memory that a program takes where no call tells its conditions: on the way that takes most.
 
     Args:
         program: the program.
         inputs: what it would be called with, as ``Call`` has them.
+        device: the kind of device whose memory counts.
 
     Raises:
         ProgramError: as for ``taken``; or what it allocates depends on numbers that kernels compute.
@@ -64,7 +65,7 @@ def possible(program: Program, inputs: Sequence[Any]) -> Taken:
     best, count, all_paths = None, 0, True
     while ways and count < _PATHS:
         way = ways.pop()
-        run = _Run(Call(program, tuple(inputs)), way, is_known=False)
+        run = _Run(Call(program, tuple(inputs)), way, device, is_known=False)
         found, count = run.taken(), count + 1
         best = found if best is None or found.peak > best.peak else best
         more = range(len(way), min(len(run.answers), _TRIED))
@@ -88,10 +89,12 @@ class _Run:
     Args:
         call: the program, and what it is called with.
         answers: what its first conditions are.
+        device: the kind of device whose memory counts.
         is_known: whether these are all.
     """
 
-    def __init__(self, call: Call, answers: Sequence[Any], *, is_known: bool) -> None:
+    def __init__(self, call: Call, answers: Sequence[Any], device: str, *, is_known: bool) -> None:
+        self._device = device
         self.answers: list[Any] = list(answers)
         self.lines: list[int] = []
         self._is_known = is_known
@@ -239,7 +242,7 @@ class _Run:
         if key in self._storages:
             self._rename(self._found[self._storages[key].number].name, target)
         else:
-            size = tensor.untyped_storage().nbytes()
+            size = tensor.untyped_storage().nbytes() if tensor.device.type == self._device else 0
             if not is_input:
                 self._change(size)
             self._storages[key] = _Storage(len(self._found))

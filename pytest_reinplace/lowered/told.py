@@ -14,8 +14,6 @@ _MOST = 12
 def equation(found: Memory) -> str:
     """Return how a measured peak is made up."""
     head = f"measured peak {bytes_of(found.measured)}"
-    if not found.is_followed:
-        return f"{head}; what calls take for themselves is measured on the CPU only"
     most = found.at_peak
     if most is None or most.taken is None:
         parts = [f"{found.outside} B outside of programs"]

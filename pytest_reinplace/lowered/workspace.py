@@ -53,12 +53,10 @@ class Measured:
     Args:
         before: the level when its first line began, above that at the start of the profile.
         ran: one for each position.
-        released: the addresses of the storages that were released and not taken in it.
     """
 
     before: int
     ran: tuple[Ran, ...]
-    released: frozenset[int]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -81,7 +79,8 @@ def timeline(events: Iterable[tuple[int, Any]]) -> Timeline:
     reading = _Reading()
     for time, event in events:
         if not isinstance(event, str):
-            reading.change(*event)
+            size, _, operators = event
+            reading.change(size, operators)
         elif event.startswith(MARK):
             number, position = map(int, event.removeprefix(MARK).split(":"))
             reading.mark(number, position, time)
@@ -108,22 +107,11 @@ class _Line:
 
 @dataclasses.dataclass(slots=True)
 class _Program:
-    """A program that runs: its number, the level before it, its lines, what it took and released."""
+    """A program that runs: its number, the level before it, its lines."""
 
     number: int
     before: int = 0
     lines: list[_Line] = dataclasses.field(default_factory=list)
-    taken: set[int] = dataclasses.field(default_factory=set)
-    released: set[int] = dataclasses.field(default_factory=set)
-
-    def note(self, size: int, address: int) -> None:
-        """Note that a storage is taken, or released."""
-        if size > 0:
-            self.taken.add(address)
-        elif address in self.taken:
-            self.taken.discard(address)
-        else:
-            self.released.add(address)
 
     def measured(self) -> Measured:
         ran = []
@@ -133,7 +121,7 @@ class _Program:
                 for one in line.operators.values()
             )
             ran.append(Ran(line.highest - self.before, line.after - self.before, externs))
-        return Measured(self.before, tuple(ran), frozenset(self.released))
+        return Measured(self.before, tuple(ran))
 
 
 class _Reading:
@@ -155,14 +143,13 @@ class _Reading:
             program.before = self._level
         program.lines.append(_Line(time, self._level, self._level))
 
-    def change(self, size: int, address: int, operators: tuple[tuple[int, str], ...]) -> None:
+    def change(self, size: int, operators: tuple[tuple[int, str], ...]) -> None:
         before, self._level = self._level, self._level + size
         self._highest = max(self._highest, self._level)
         programs = [one for one in self._running if one.lines]  # a line may call what runs another program
         if not programs:
             self._outside = max(self._outside, self._level)
         for program in programs:
-            program.note(size, address)
             line = program.lines[-1]
             line.highest, line.after = max(line.highest, self._level), self._level
             inside = next((one for one in operators if one[0] >= line.since), None)

@@ -2,15 +2,19 @@
 
 ``pytest -s tests/lowered/coverage.py`` compiles the entries on their CPU presets with our pass;
 ``COVERAGE_CORPUS`` are patterns for their names, with spaces between; without it the page is written.
+With ``COVERAGE_DEVICE=cuda`` those for a GPU, to docs/memory-coverage-cuda.md.
 """
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import dataclasses
 import fnmatch
 import functools
+import multiprocessing
 import os
+import time
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
@@ -32,12 +36,15 @@ from pytest_reinplace.lowered.memory import Memory, memory
 from ..house.checkout import ROOT
 
 CORPUS = os.environ.get("COVERAGE_CORPUS", "*")
-PAGE = ROOT / "docs" / "memory-coverage.md"
+DEVICE = os.environ.get("COVERAGE_DEVICE", "cpu")
+JOBS = int(os.environ.get("COVERAGE_JOBS", "1"))
+SECONDS = float(os.environ.get("COVERAGE_SECONDS", "36000"))
+PAGE = ROOT / "docs" / ("memory-coverage.md" if DEVICE == "cpu" else f"memory-coverage-{DEVICE}.md")
 _HEAD = """
 # Coverage of the memory below FX
 
-Made by `pytest -s tests/lowered/coverage.py` with torch {version} on a CPU: all corpus entries that
-compile just in time, on their CPU presets, with the pass `exact`. Figures are bytes.
+Made by `{command}` with torch {version} on {device}: all corpus entries that compile
+just in time, on their presets for it, with the pass `exact`. Figures are bytes.
 
 *Static* is what the generated program holds at the peak, known without running a kernel, above what it is
 called with. *Before* is what was held when that program began. *Workspace* is what the call at the peak was
@@ -45,14 +52,23 @@ seen to take for itself. Together they are the measured peak; *unexplained* is w
 counts the static ones, and *gaps* the lines after which another number of bytes was held than the static run
 says.
 
-Entries that launch Triton kernels run them in Triton's interpreter here. It holds the storages of their
-arguments in a reference cycle: they are released when Python's collector runs, and not where the program
-releases them. That is all that is unexplained.
+{notes}
 
 {told}
 
 | entry | programs | allocations | before | static | workspace | of | measured | unexplained | gaps |
 |---|---|---|---|---|---|---|---|---|---|
+"""
+
+
+_ON_A_CPU = """
+Entries that launch Triton kernels run them in Triton's interpreter here. It holds the storages of their
+arguments in a reference cycle: they are released when Python's collector runs, and not where the program
+releases them. That is all that is unexplained.
+"""
+_ON_A_GPU = """
+Bytes are those that were requested of the allocator, which rounds them. A line is one step: what a call in it
+takes beyond what it leaves is the workspace of the first operator in it.
 """
 
 
@@ -97,20 +113,51 @@ class Row:
 
 
 def rows() -> Iterator[Row]:
-    """Measure the entries."""
-    for path in sorted((ROOT / "corpus").glob("*.reinplace.yaml")):
-        if not any(fnmatch.fnmatch(path.name.partition(".")[0], pattern) for pattern in CORPUS.split()):
-            continue
-        entry = load(path)
-        preset = next((one for one in entry.presets.values() if one.device == "cpu"), None)
-        if preset is None or entry.ahead_of_time:
-            continue
-        name = path.name.partition(".")[0]
+    """Measure the entries, in ``COVERAGE_JOBS`` processes, as far as ``COVERAGE_SECONDS`` allow."""
+    paths = [path for path in sorted((ROOT / "corpus").glob("*.reinplace.yaml")) if _is_meant(path)]
+    if JOBS == 1:
+        yield from filter(None, map(row, paths))
+        return
+    start = time.monotonic()
+    os.environ["PYTHONPATH"] = os.pathsep.join([*filter(None, [os.environ.get("PYTHONPATH")]), str(ROOT)])
+    context = multiprocessing.get_context("spawn")
+    processes = concurrent.futures.ProcessPoolExecutor(JOBS, mp_context=context)
+    with processes:
+        pending = [processes.submit(row, path) for path in paths]
         try:
-            yield Row(name, _measured(path, entry, preset))
-        except Exception as error:  # noqa: BLE001  (an entry that cannot run here)
-            traceback.print_exc(limit=-3)
-            yield Row(name, problem=f"{type(error).__name__}: {str(error).splitlines()[0][:100]}")
+            for one in concurrent.futures.as_completed(pending, timeout=SECONDS):
+                if (found := one.result()) is not None:
+                    print(f"{time.monotonic() - start:.0f} s", end=" ")
+                    yield found
+        except TimeoutError:
+            for path, one in zip(paths, pending, strict=True):
+                if not one.done():
+                    yield Row(_name(path), problem="there was no time for it")
+            for process in processes._processes.values():
+                process.kill()
+
+
+def _name(path: Path) -> str:
+    return path.name.partition(".")[0]
+
+
+def _is_meant(path: Path) -> bool:
+    return any(fnmatch.fnmatch(_name(path), pattern) for pattern in CORPUS.split())
+
+
+def row(path: Path) -> Row | None:
+    """Measure an entry; ``None`` where it is for another device, or compiled ahead of time."""
+    entry = load(path)
+    preset = next((one for one in entry.presets.values() if one.device == DEVICE), None)
+    if preset is None or entry.ahead_of_time:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return Row(_name(path), _measured(path, entry, preset))
+    except Exception as error:  # noqa: BLE001  (an entry that cannot run here)
+        traceback.print_exc(limit=-3)
+        return Row(_name(path), problem=f"{type(error).__name__}: {str(error).splitlines()[0][:100]}")
 
 
 def _measured(path: Path, entry: Any, preset: Any) -> Memory:
@@ -126,7 +173,7 @@ def _measured(path: Path, entry: Any, preset: Any) -> Memory:
         run = functools.partial(called, fn, program, entry)
         run()
         state.restore()
-        return memory(calls, run, state.restore, "cpu")[1]
+        return memory(calls, run, state.restore, DEVICE)[1]
 
 
 def page(found: Sequence[Row]) -> str:
@@ -135,7 +182,14 @@ def page(found: Sequence[Row]) -> str:
     whole = [row for row in known if row.memory and not row.memory.unexplained and not row.problems]
     share = 100 * len(whole) / max(len(known), 1)
     told = f"{len(known)} of {len(found)} entries ran; explained to the byte: {len(whole)}, {share:.1f} %."
-    head = _HEAD.format(version=torch.__version__.partition("+")[0], told=told).strip()
+    is_cpu = DEVICE == "cpu"
+    head = _HEAD.format(
+        command=f"{'' if is_cpu else f'COVERAGE_DEVICE={DEVICE} '}pytest -s tests/lowered/coverage.py",
+        version=torch.__version__.partition("+")[0],
+        device="a CPU" if is_cpu else torch.cuda.get_device_name(),
+        notes=(_ON_A_CPU if is_cpu else _ON_A_GPU).strip(),
+        told=told,
+    ).strip()
     problems = [f"* {row.name}: {text}" for row in found for text in row.problems]
     return "\n".join([head, *map(str, known), *(["", "Not known:", "", *problems] if problems else []), ""])
 
@@ -143,16 +197,13 @@ def page(found: Sequence[Row]) -> str:
 @pytest.mark.usefixtures("unoptimized")
 def test_write_the_page() -> None:
     found = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for row in rows():
-            print(row, *row.problems, flush=True)
-            for one in row.memory.programs if row.memory else ():
-                for gap in one.gaps[:5]:
-                    print(f"    {gap}", flush=True)
-            found.append(row)
+    for one in rows():
+        print(one, *one.problems, flush=True)
+        for gap in (gap for part in (one.memory.programs if one.memory else ()) for gap in part.gaps[:5]):
+            print(f"    {gap}", flush=True)
+        found.append(one)
     if CORPUS == "*":
-        PAGE.write_text(page(found))
+        PAGE.write_text(page(sorted(found, key=lambda one: one.name)))
     assert found
     unexplained = [row.name for row in found if row.memory is not None and row.memory.unexplained]
-    assert all(name.startswith("triton-") for name in unexplained), unexplained
+    assert DEVICE != "cpu" or all(name.startswith("triton-") for name in unexplained), unexplained

@@ -38,7 +38,6 @@ def test_what_a_call_holds_beyond_what_it_leaves_is_its_workspace() -> None:
     assert first == Ran(100, 100)
     assert second == Ran(178, 108, (Extern("aten::convolution", 70, 8),))
     assert third == Ran(108, 8)
-    assert found.calls[0].released == frozenset()
 
 
 def test_an_operator_that_surrounds_the_line_is_not_the_call() -> None:
@@ -53,7 +52,6 @@ def test_levels_count_from_where_the_program_begins() -> None:
     )
     assert found.calls[0].before == 66
     assert found.calls[0].ran == (Ran(8, -42),)
-    assert found.calls[0].released == frozenset({A})
     assert (found.outside, found.highest) == (66, 74)
 
 
