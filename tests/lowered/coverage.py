@@ -12,8 +12,10 @@ import contextlib
 import dataclasses
 import fnmatch
 import functools
+import gc
 import multiprocessing
 import os
+import sys
 import time
 import traceback
 import warnings
@@ -119,7 +121,7 @@ def rows() -> Iterator[Row]:
         yield from filter(None, map(row, paths))
         return
     start = time.monotonic()
-    os.environ["PYTHONPATH"] = os.pathsep.join([*filter(None, [os.environ.get("PYTHONPATH")]), str(ROOT)])
+    sys.path.append(str(ROOT))  # by which the processes find this module
     context = multiprocessing.get_context("spawn")
     processes = concurrent.futures.ProcessPoolExecutor(JOBS, mp_context=context)
     with processes:
@@ -158,6 +160,11 @@ def row(path: Path) -> Row | None:
     except Exception as error:  # noqa: BLE001  (an entry that cannot run here)
         traceback.print_exc(limit=-3)
         return Row(_name(path), problem=f"{type(error).__name__}: {str(error).splitlines()[0][:100]}")
+    finally:
+        if DEVICE != "cpu":  # other processes want what this one keeps for its next entry
+            torch.compiler.reset()
+            gc.collect()
+            torch.cuda.empty_cache()
 
 
 def _measured(path: Path, entry: Any, preset: Any) -> Memory:

@@ -54,7 +54,10 @@ def step(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
 
 @gpu
 def test_a_call_on_a_gpu_is_explained_to_the_byte() -> None:
-    x, w = torch.rand(64, 33, device="cuda"), torch.rand(33, 33, device="cuda")
+    x, w = (
+        torch.rand(8192, 33, device="cuda"),
+        torch.rand(33, 33, device="cuda"),
+    )  # no kernel of Triton's sorts it
     with torch.no_grad():
         found = memory_of(step, x, w)
     program = only(found)

@@ -14,11 +14,13 @@ library.define("parts(Tensor[] xs) -> Tensor", tags=(torch.Tag.needs_contiguous_
 library.define("same(Tensor x) -> Tensor", tags=(torch.Tag.needs_exact_strides,))
 library.define("any(Tensor x) -> Tensor", tags=(torch.Tag.flexible_layout,))
 for name in ("dense", "same", "any"):
-    library.impl(name, lambda x: (x + 1).contiguous(), "CPU")
+    library.impl(name, lambda x: (x + 1).contiguous(), "CompositeExplicitAutograd")
     torch.library.register_fake(f"copying::{name}", lambda x: x.new_empty(x.shape), lib=library)
-library.impl("pair", lambda x, y: (x + y).contiguous(), "CPU")
+library.impl("pair", lambda x, y: (x + y).contiguous(), "CompositeExplicitAutograd")
 torch.library.register_fake("copying::pair", lambda x, y: x.new_empty(x.shape), lib=library)
-library.impl("parts", lambda xs: torch.stack([x.contiguous() for x in xs]).sum(0), "CPU")
+library.impl(
+    "parts", lambda xs: torch.stack([x.contiguous() for x in xs]).sum(0), "CompositeExplicitAutograd"
+)
 torch.library.register_fake("copying::parts", lambda xs: xs[0].new_empty(xs[0].shape), lib=library)
 ops = torch.ops.copying
 

@@ -34,6 +34,30 @@ def test_a_planted_copy_is_found(name: str) -> None:
     assert all(one.source is not None and "tests/plugin/copying.py:" in one.source for one in found)
 
 
+ON_A_GPU = (
+    *("contiguous", "contiguous, computed", "contiguous, one of two", "contiguous, in a list"),
+    *("contiguous, expanded", "complex", "concatenated twice", "transposed, concatenated"),
+    "made for each reader",
+)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("name", ON_A_GPU)
+def test_a_planted_copy_is_found_on_a_gpu(name: str) -> None:
+    fn, args, expected = PLANTED[name]
+    found = added(fn, *(arg.cuda() for arg in args))
+    assert sorted((one.label, one.nbytes, one.cause) for one in found) == sorted(expected)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize(
+    "name", ["pointwise", "products", "attention", "softmax", "norm", "parts", "in place"]
+)
+def test_a_program_without_copies_is_silent_on_a_gpu(name: str) -> None:
+    fn, args = SILENT[name]
+    assert copies(fn, *(arg.cuda() for arg in args)) == []
+
+
 def test_every_cause_has_a_sentence_that_names_the_operator() -> None:
     planted = {cause for _, _, found in PLANTED.values() for _, _, cause in found}
     assert planted == {"strides", "output", "readers", "concat", "again", "loop", "subgraph"}
