@@ -71,6 +71,10 @@ releases them. That is all that is unexplained.
 _ON_A_GPU = """
 Bytes are those that were requested of the allocator, which rounds them. A line is one step: what a call in it
 takes beyond what it leaves is the workspace of the first operator in it.
+
+All that is unexplained, and every gap, is one thing: in inference kernels of attention make no logarithms of
+sums, or less of them than the fake results of their operators have. Less is held than the static run says
+until the result is deleted.
 """
 
 

@@ -8,15 +8,16 @@ import torch
 from torch._higher_order_ops.while_loop import while_loop
 
 library = torch.library.Library("copying", "FRAGMENT")
+ALL = "CompositeExplicitAutograd"  # every device
 library.define("dense(Tensor x) -> Tensor", tags=(torch.Tag.needs_contiguous_strides,))
 library.define("pair(Tensor x, Tensor y) -> Tensor", tags=(torch.Tag.needs_contiguous_strides,))
 library.define("parts(Tensor[] xs) -> Tensor", tags=(torch.Tag.needs_contiguous_strides,))
 library.define("same(Tensor x) -> Tensor", tags=(torch.Tag.needs_exact_strides,))
 library.define("any(Tensor x) -> Tensor", tags=(torch.Tag.flexible_layout,))
 for name in ("dense", "same", "any"):
-    library.impl(name, lambda x: (x + 1).contiguous(), "CompositeExplicitAutograd")
+    library.impl(name, lambda x: (x + 1).contiguous(), ALL)
     torch.library.register_fake(f"copying::{name}", lambda x: x.new_empty(x.shape), lib=library)
-library.impl("pair", lambda x, y: (x + y).contiguous(), "CompositeExplicitAutograd")
+library.impl("pair", lambda x, y: (x + y).contiguous(), ALL)
 torch.library.register_fake("copying::pair", lambda x, y: x.new_empty(x.shape), lib=library)
 library.impl(
     "parts", lambda xs: torch.stack([x.contiguous() for x in xs]).sum(0), "CompositeExplicitAutograd"
