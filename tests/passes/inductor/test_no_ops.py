@@ -247,6 +247,49 @@ def test_patterns_match_as_often_as_without_us(program: Any, twin: Any, shape: t
     assert found[0] > found[1]
 
 
+def chosen(program: Any, *args: Tensor, options: dict[str, Any]) -> dict[str, int]:
+    """Return the kernels that Inductor chose by patterns: of attention, products and oneDNN."""
+    torch.compiler.reset()
+    counters.clear()
+    with torch.no_grad(), inductor_config.patch(freezing=isinstance(program, torch.nn.Module)):
+        torch.compile(program, fullgraph=True, options=options)(*args)
+    named = {name: n for name, n in counters["inductor"].items() if "attention" in name or "mkldnn" in name}
+    return {**named, **counters["aten_mm_info"]}
+
+
+PRODUCTS = [torch.randn(8, 8) for _ in range(3)]
+PAIRS = [torch.randn(HEADS) for _ in range(3)]
+
+
+class Convolution(torch.nn.Module):
+    """A convolution whose weights are constants, behind a copy, and in front of a factor of one and a copy."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Conv2d(3, 4, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.relu((self.layer(x.clone()) * 1).clone())
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("stage", ["reinplace", "post_grad"])
+@pytest.mark.parametrize(
+    ("program", "args"),
+    [
+        (attention, PAIRS),
+        (multiplied, PAIRS),
+        (added, PRODUCTS),
+        (Convolution().eval(), [torch.randn(1, 3, 8, 8)]),
+    ],
+    ids=["attention", "multiplied", "added", "convolution"],
+)
+def test_kernels_are_chosen_as_without_us(program: Any, args: Any, stage: Any) -> None:
+    ours = chosen(program, *args, options=inductor_options(stage=stage))
+    assert ours == chosen(program, *args, options={})
+    assert ours
+
+
 # -- joint graphs, cut in two ----------------------------------------------------------------------------
 
 
