@@ -262,7 +262,7 @@ PAIRS = [torch.randn(HEADS) for _ in range(3)]
 
 
 class Convolution(torch.nn.Module):
-    """A convolution whose weights are constants, behind a copy, and in front of a factor of one and a copy."""
+    """A convolution of constant weights, behind a copy, and in front of a factor of one and a copy."""
 
     def __init__(self) -> None:
         super().__init__()
