@@ -8,14 +8,15 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
+from .. import _torch
 from ..graph.alias import begin_of, is_view, uses, viewed
 from ..graph.emit import Emitter, is_dense
 from ..graph.sizes import fake_mode_of
 from ..graph.spread import Offsets
 from ..memory.geometry import Geometry
-from ..memory.region import as_size
+from ..memory.region import Region, as_size
 from ..ops.beginning import is_widened
-from ..ops.schema import argument, schema_of
+from ..ops.schema import argument, schema_of, traits_of
 from ..ops.wrapper_names import is_wrapper
 from .sharing import Sharing
 
@@ -39,7 +40,25 @@ class Ground:
     @functools.cached_property
     def sharing(self) -> Sharing:
         """Who shares storage with whom, as the graph was when this was first asked."""
-        return Sharing(self._graph, is_joint=self._is_joint)
+        return Sharing(self._graph, is_joint=self._is_joint, is_beside=self._writes_beside)
+
+    def _writes_beside(self, node: Node, copy: Node, operand: Node) -> bool:
+        """Return whether a view scatter writes other bytes than the operand of a copy lies in.
+
+        Or the very same: whoever stores that onto itself changes nothing.
+        """
+        through, buffer = traits_of(node.target).writes_through, node.args[0] if node.args else None
+        whole, val = (n.meta.get("val") if isinstance(n, Node) else None for n in (buffer, operand))
+        if through is None or not _is_strided(whole) or not _is_strided(val):
+            return False
+        if _torch.storage_key(whole) != _torch.storage_key(val):
+            return False
+        more = {name: given for name, given in node.kwargs.items() if name != "src"}
+        if any(isinstance(given, Node) for given in (*node.args[2:], *more.values())) or not is_static(whole):
+            return False  # by a symbol
+        part = Region.of(_torch.run_fake(self.emitter.fake_mode, through, (whole, *node.args[2:]), more))
+        is_itself = argument(node, "src") is copy and self.geometry.same(part, Region.of(val))
+        return is_itself or self.geometry.overlap(part, Region.of(val)) is False
 
     def alike(
         self,

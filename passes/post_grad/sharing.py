@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -29,7 +30,7 @@ class _Storage:
         is_returned: whether an output is.
         read: when one of them is read last.
         writes: when one of them is written.
-        may_write: when one of them may be written in place.
+        may_write: when one of them may be written in place, and by what.
         copied: when one of them would have to be copied for that, were it still wanted.
         into: the storage that they share by now instead.
     """
@@ -38,7 +39,7 @@ class _Storage:
     is_returned: bool = False
     read: float = -1
     writes: list[int] = dataclasses.field(default_factory=list)
-    may_write: list[int] = dataclasses.field(default_factory=list)
+    may_write: list[tuple[int, Node]] = dataclasses.field(default_factory=list)
     copied: list[int] = dataclasses.field(default_factory=list)
     into: _Storage | None = None
 
@@ -46,10 +47,11 @@ class _Storage:
         """Return whether somebody outside could tell that a copy shares this storage."""
         return copy.is_returned and (self.is_returned or self.is_given)
 
-    def is_spoiled_for(self, copy: _Storage, since: int) -> bool:
+    def is_spoiled_for(self, copy: _Storage, since: int, is_beside: Callable[[Node], bool]) -> bool:
         """Return whether a copy, made at some time, is still wanted when this is written, or may be.
 
-        What may be is written in place only where nobody wants the old values but by the copy.
+        What may be is written in place only where nobody wants the old values but by the copy. Who stores the
+        copy itself does not spoil it if that is made of what ``is_beside`` the bytes which it writes.
         """
         if copy.writes or any(since < at <= copy.read for at in self.writes):
             return True
@@ -58,7 +60,10 @@ class _Storage:
             return True  # the program's own copy, instead of another one later
         if stays:
             return False
-        return any(since < at <= copy.read and self.read <= at for at in self.may_write)
+        return any(
+            since < at <= copy.read and self.read <= at and not (at == copy.read and is_beside(node))
+            for at, node in self.may_write
+        )
 
     def take(self, other: _Storage) -> None:
         """Add what is known of values that share this storage from now on."""
@@ -77,9 +82,17 @@ class Sharing:
     Args:
         graph: any graph, as it is now.
         is_joint: whether forward and backward are in it, and will be cut apart.
+        is_beside: whether a node that writes in place leaves what a copy is made of: by node, copy, operand.
     """
 
-    def __init__(self, graph: Graph, *, is_joint: bool = False) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        *,
+        is_joint: bool = False,
+        is_beside: Callable[[Node, Node, Node], bool] = lambda node, copy, operand: False,
+    ) -> None:
+        self._is_beside = is_beside
         self._base = bases(graph)
         self._known: dict[Node, _Storage] = {base: _Storage() for base in self._base.values()}
         self._times = Times(graph, is_joint=is_joint)
@@ -92,8 +105,10 @@ class Sharing:
         Of several operands each is copied into a part of it, and all are seen as one storage from then on.
         """
         new, since = self._storage(copy), self._times.order[copy]
-        for old in map(self._storage, operands):
-            if old is not new and (old.is_seen_with(new) or old.is_spoiled_for(new, since)):
+        for operand in operands:
+            old = self._storage(operand)
+            beside = functools.partial(self._is_beside, copy=copy, operand=operand)
+            if old is not new and (old.is_seen_with(new) or old.is_spoiled_for(new, since, beside)):
                 return False
         for operand in operands:
             old, new = self._storage(operand), self._storage(copy)
@@ -121,7 +136,7 @@ class Sharing:
         at = self._times.of(node)
         self._storage(node).is_given |= node.op in ("placeholder", "get_attr")
         for value in may_write(node):
-            self._storage(value).may_write.append(at)
+            self._storage(value).may_write.append((at, node))
             if not traits_of(node.target).is_computed_scatter:
                 self._storage(value).copied.append(at)
         stored = written(node)

@@ -92,6 +92,51 @@ def test_narrower_items_need_no_copy() -> None:
     assert "clone" in applied.rewritten and not applied.refused
 
 
+def mirrored(x: Tensor) -> Tensor:
+    y = x * 2
+    return torch.select_scatter(y, y[2].clone(), 0, 0)
+
+
+def mirrored_by_slices(x: Tensor) -> Tensor:
+    y = x * 2
+    return torch.slice_scatter(y, y[2:].clone(), 0, 0, 2)
+
+
+def stored_where_it_was(x: Tensor) -> Tensor:
+    y = x * 2
+    return torch.slice_scatter(y, y[1:3].clone(), 0, 1, 3)
+
+
+def turned_where_it_was(x: Tensor) -> Tensor:
+    y = x[:, :2] * 2
+    return torch.slice_scatter(y, y[1:3].clone().t(), 0, 1, 3)
+
+
+def moved_along(x: Tensor) -> Tensor:
+    y = x * 2
+    return torch.slice_scatter(y, y[1:].clone(), 0, 0, 3)
+
+
+def moved_to_a_stride(x: Tensor) -> Tensor:
+    y = x * 2
+    return torch.slice_scatter(y, y[:2].clone(), 0, 0, 4, 2)
+
+
+@pytest.mark.parametrize(
+    ("program", "is_kept"),
+    [
+        *((mirrored, False), (mirrored_by_slices, False), (stored_where_it_was, False)),
+        *((turned_where_it_was, True), (moved_along, True), (moved_to_a_stride, True)),
+    ],
+)
+def test_a_copy_stored_beside_what_it_is_made_of_is_none(
+    program: Callable[[Tensor], Tensor], is_kept: bool
+) -> None:
+    """Where the two overlap, the whole would have to be copied for the copy of a part."""
+    _, gm = by_rule("no_ops", program, arange(4, 3))
+    assert any(n.target is aten.clone.default for n in gm.graph.nodes) is is_kept
+
+
 @pytest.mark.parametrize("stage", ["reinplace", "post_grad"])
 def test_inductor_keeps_that_copy_too(stage: str) -> None:
     torch.compiler.reset()
