@@ -17,6 +17,7 @@ from .errors import CommandError
 from .explain import check
 
 if TYPE_CHECKING:
+    from ..capture.capture import Capture
     from ..lowered.memory import Memory
     from ..memory_views.drawn import Side
 
@@ -93,11 +94,13 @@ def run(
     files = files or Files()
     files.check()
     fn = inputs.find(function, "function")
+    captures = [_capture("--beside", beside)] if beside else []
+    captures.append(_capture("--pass", pass_name))
     sides = []
-    for name in ([beside] if beside else []) + [pass_name]:
+    for capture in captures:
         arguments = inputs.made_by(maker) if maker is not None else inputs.described(shapes, device)
         check(function, fn, arguments)
-        sides.append(_measured(function, fn, arguments, name, dynamic=dynamic or None))
+        sides.append(_measured(function, fn, arguments, capture, dynamic=dynamic or None))
     _tell(function, sides, form)
     files.write(function, sides)
     return int(any(_is_unexplained(side.memory) for side in sides))
@@ -121,22 +124,27 @@ def _is_unexplained(found: Memory) -> bool:
     return found.unexplained != 0 or any(one.problem for one in found.programs)
 
 
-def _measured(
-    name: str, fn: Callable[..., Any], arguments: inputs.Arguments, pass_name: str, *, dynamic: bool | None
-) -> Side:
-    from ..base.progress import Progress
-    from ..call import failure
+def _capture(option: str, pass_name: str) -> Capture:
+    """Return what puts a pass under test; raises :class:`CommandError` where there is none of its name."""
     from ..capture.capture import Capture
     from ..capture.pass_under_test import PassError
     from ..copies.lowering import Lowering
+
+    try:
+        return Capture(pass_name, "inductor", Path.cwd(), asker="command", onlooker=Lowering)
+    except PassError as error:
+        raise CommandError(f"{option}: {error}") from None
+
+
+def _measured(
+    name: str, fn: Callable[..., Any], arguments: inputs.Arguments, capture: Capture, *, dynamic: bool | None
+) -> Side:
+    from ..base.progress import Progress
+    from ..call import failure
     from ..entry.run import importable
     from ..lowered import compiled
     from ..memory_views.drawn import side
 
-    try:
-        capture = Capture(pass_name, "inductor", Path.cwd(), asker="command", onlooker=Lowering)
-    except PassError as error:
-        raise CommandError(f"--pass: {error}") from None
     try:
         with importable(Path.cwd()), capture:
             _, found = compiled.of(fn, arguments.args, arguments.kwargs, Progress(), dynamic=dynamic)
@@ -146,4 +154,4 @@ def _measured(
         raise CommandError(f"{name} raised {type(error).__name__}: {first}") from error
     if not found.programs:
         raise CommandError(f"{name}: no graph was compiled, so Inductor has made no program of it")
-    return side(pass_name, found, capture.graphs)
+    return side(capture.pass_name, found, capture.since(0))
