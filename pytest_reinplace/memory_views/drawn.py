@@ -115,8 +115,8 @@ def _rows(
     for one in released:
         yield _row(one, "input", held=_held(one, moments))
     marks = marked.marked(taken.allocations, *marked.of_graph(graphs, program.graph))
-    for i, one in enumerate(taken.allocations):
-        yield _row(one, *marks.get(i, ("value", "")), held=_held(one, moments))
+    for one in taken.allocations:
+        yield _row(one, *marks.get(marked.key_of(one), ("value", "")), held=_held(one, moments))
     for own in program.workspaces:
         yield _inside(own, moments[own.position], counts=own is largest[own.position])
 

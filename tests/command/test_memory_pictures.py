@@ -29,6 +29,9 @@ library.impl("dense", lambda x: (x + 1).contiguous(), "CPU")
 library.impl("scratch", lambda x: x + torch.zeros(1000)[0], "CPU")
 torch.library.register_fake("picturetest::dense", lambda x: x.new_empty(x.shape), lib=library)
 torch.library.register_fake("picturetest::scratch", torch.empty_like, lib=library)
+library.define("bump_(Tensor(a!) x, Tensor v) -> ()")
+library.impl("bump_", lambda x, v: (x.add_(v), None)[1], "CPU")
+torch.library.register_fake("picturetest::bump_", lambda x, v: None, lib=library)
 ops = torch.ops.picturetest
 
 def step(a, v):
@@ -36,6 +39,11 @@ def step(a, v):
     c = b.index_put((torch.arange(8),), v)
     d = a * 2
     return c @ a, b @ a, d, ops.scratch(ops.dense(d.t()))
+
+def kept(a, v):
+    b = a.clone()
+    ops.bump_(b, v)
+    return a + b
 
 weight = torch.ones(8, 8, requires_grad=True)
 
@@ -90,7 +98,7 @@ def test_all_files_tell_of_both_passes(programs: str, capsys: pytest.CaptureFixt
     slices = [event for event in trace["traceEvents"] if event["ph"] == "X"]
     (clone,) = (event["args"] for event in slices if event["cat"] == "clone")
     assert clone["why"] == "aten::index_put.self: the old value is still read after this write"
-    assert clone["source"] == f"{programs}.py:15"
+    assert clone["source"] == f"{programs}.py:18"
     copied = next(event["args"] for event in slices if event["cat"] == "copy")
     assert "::dense.x: " in copied["why"]
     _check_sums(trace, found)
@@ -117,6 +125,14 @@ def _check_sums(trace: dict[str, Any], found: dict[str, Any]) -> None:
     snapshot = pickle.loads(Path("m.pickle").read_bytes())
     validate(snapshot)
     assert [max(levels(snapshot, i)) for i in range(len(peaks))] == peaks
+
+
+def test_a_clone_that_was_in_a_wrapper_is_a_clone(programs: str) -> None:
+    assert memory(f"{programs}:kept", "--shape", "float32[8,8]", "--perfetto", "m.json") == 0
+    trace = json.loads(Path("m.json").read_text())
+    (clone,) = (e["args"] for e in trace["traceEvents"] if e["ph"] == "X" and e["cat"] == "clone")
+    assert clone["why"].partition("::")[2].startswith("bump_.x: ")
+    assert clone["source"] == f"{programs}.py:24"
 
 
 def test_a_forward_and_its_backward_are_two_programs(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytest_reinplace.base.lowering_copy import LoweringCopy
 from pytest_reinplace.lowered.allocation import Allocation, Origin
-from pytest_reinplace.memory_views.marked import marked
+from pytest_reinplace.memory_views.marked import key_of, marked
 from pytest_reinplace.passes import Outcome, Reason
 
 from .calls import allocation
@@ -30,16 +30,22 @@ def storage(name: str, *nodes: str, nbytes: int = 64, source: str = "", clones: 
     return allocation(name, nbytes, origin=Origin(nodes, source, clones))
 
 
+def told(
+    *taken: Allocation, copies: tuple[LoweringCopy, ...] = (), clones: tuple[Outcome, ...] = ()
+) -> dict[str, tuple[str, str]]:
+    """Return what is said of storages, by their names."""
+    return {name: found for (name, _), found in marked(taken, copies, clones).items()}
+
+
 def kinds(
-    *found: Allocation, copies: tuple[LoweringCopy, ...] = (), clones: tuple[Outcome, ...] = ()
+    *taken: Allocation, copies: tuple[LoweringCopy, ...] = (), clones: tuple[Outcome, ...] = ()
 ) -> dict[str, str]:
-    marks = marked(found, copies, clones)
-    return {found[i].name: kind for i, (kind, _) in marks.items()}
+    return {name: kind for name, (kind, _) in told(*taken, copies=copies, clones=clones).items()}
 
 
 def test_a_copy_is_known_by_its_buffer_and_says_why() -> None:
-    found = marked([storage("buf0"), storage("buf1[0]")], [copy("buf1")], [])
-    assert found == {1: ("copy", "mylib::op.x: mylib::op asks for other strides")}
+    found = told(storage("buf0"), storage("buf1[0]"), copies=(copy("buf1"),))
+    assert found == {"buf1[0]": ("copy", "mylib::op.x: mylib::op asks for other strides")}
 
 
 def test_a_copy_that_the_program_means_is_a_value() -> None:
@@ -47,15 +53,27 @@ def test_a_copy_that_the_program_means_is_a_value() -> None:
 
 
 def test_a_storage_that_a_copy_takes_over_is_that_of_the_value() -> None:
-    assert kinds(allocation("buf0", later=("buf1",)), copies=(copy("buf1"),)) == {}
+    found = told(allocation("buf0", later=("buf1",)), copies=(copy("buf1"),))
+    assert found == {"buf0": ("value", "also holds a copy, mylib::op.x: mylib::op asks for other strides")}
+
+
+def test_a_clone_that_a_copy_takes_over_says_both() -> None:
+    one = allocation("buf0", later=("buf1",), origin=Origin(("index_put",)))
+    kind, why = told(one, copies=(copy("buf1"),), clones=(clone("index_put"),))["buf0"]
+    assert kind == "clone"
+    assert why.split("; ")[1] == "also holds a copy, mylib::op.x: mylib::op asks for other strides"
 
 
 def test_a_clone_is_known_by_its_node_and_says_why() -> None:
-    found = marked([storage("buf0", "mm"), storage("buf1", "iota", "index_put")], [], [clone("index_put")])
-    assert list(found) == [1]
-    kind, why = found[1]
-    assert kind == "clone"
-    assert why == f"aten::index_put.self: {Reason.STILL_READ.sentence}"
+    taken = storage("buf0", "mm"), storage("buf1", "iota", "index_put")
+    found = told(*taken, clones=(clone("index_put"),))
+    assert found == {"buf1": ("clone", f"aten::index_put.self: {Reason.STILL_READ.sentence}")}
+
+
+def test_each_turn_of_a_loop_takes_the_same_clone() -> None:
+    turns = [storage("buf1", "index_put"), storage("buf0", "mm"), storage("buf1", "index_put")]
+    found = marked(turns, [], [clone("index_put")])
+    assert [key_of(one) in found for one in turns] == [True, False, True]
 
 
 def test_a_node_of_a_subgraph_is_none_of_the_graph() -> None:
@@ -67,17 +85,14 @@ def test_a_node_of_a_subgraph_is_none_of_the_graph() -> None:
 def test_a_clone_that_was_in_a_wrapper_is_known_by_bytes_and_line() -> None:
     wrapped = clone("auto_functionalized_v2", source="model.py:5", label="mylib::five.x")
     other = clone("auto_functionalized_v2_1", source="model.py:8", label="mylib::eight.x")
-    found = marked(
-        [
-            storage("buf0", "clone_default", source="model.py:8", clones=True),
-            storage("buf1", "clone_default_1", source="model.py:5", clones=True),
-            storage("buf2", "clone", source="model.py:5", clones=True),  # no candidate is left for it
-        ],
-        [],
-        [wrapped, other],
+    found = told(
+        storage("buf0", "clone_default", source="model.py:8", clones=True),
+        storage("buf1", "clone_default_1", source="model.py:5", clones=True),
+        storage("buf2", "clone", source="model.py:5", clones=True),  # no candidate is left for it
+        clones=(wrapped, other),
     )
-    labels = {number: why.split(": ")[0] for number, (_, why) in found.items()}
-    assert labels == {0: "mylib::eight.x", 1: "mylib::five.x"}
+    labels = {name: why.split(": ")[0] for name, (_, why) in found.items()}
+    assert labels == {"buf0": "mylib::eight.x", "buf1": "mylib::five.x"}
 
 
 def test_a_clone_of_other_bytes_is_no_candidate() -> None:
