@@ -111,6 +111,7 @@ def test_the_bytes_of_both_have_one_scale() -> None:
     tops = [float(y) for y in re.findall(r'class="hull" d="M[\d. ]+H[\d.]+V([\d.]+)', text)]
     bottom = float(re.findall(r'class="hull" d="M[\d.]+ ([\d.]+)', text)[0])
     assert bottom - tops[1] == pytest.approx(2 * (bottom - tops[0]))
+    assert {float(chart["data-top"]) for chart in Elements(text).of("svg", role="img")} == {tops[1]}
 
 
 def test_a_program_that_one_pass_has_alone_is_said_to_be_missing() -> None:
