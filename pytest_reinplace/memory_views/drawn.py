@@ -24,8 +24,10 @@ class Drawn:
         graph: its graph, ``"[fw 0/0]"``.
         rows: what is held: before it began, what it is given and releases, what it takes, in program order;
             then what calls take for themselves. Empty where nothing is known.
-        live: the most bytes that are held at each position, above the level before the whole call.
+        live: the most bytes that are held at each position.
         after: what is held when it ends.
+        aside: by how many bytes that is more than what the measured peak counts: it counts off what was held
+            before the whole call and is released in it.
         moments: at which moment of each position that is.
         lines: the line that runs at each position.
         problem: why nothing is known; else empty.
@@ -36,6 +38,7 @@ class Drawn:
     rows: tuple[Row, ...] = ()
     live: tuple[int, ...] = ()
     after: int = 0
+    aside: int = 0
     moments: tuple[int, ...] = ()
     lines: tuple[str, ...] = ()
     problem: str = ""
@@ -83,20 +86,31 @@ def drawn(program: Lowered, graphs: Sequence[CapturedGraph] = ()) -> Drawn:
     taken = program.taken
     if taken is None:
         return Drawn(program.graph, problem=program.problem)
+    base = _before(program, taken)
     largest = {one.position: one for one in sorted(program.workspaces, key=lambda one: one.nbytes)}
     live = tuple(
-        program.before + level.highest + (largest[i].nbytes if i in largest else 0)
+        base + level.highest + (largest[i].nbytes if i in largest else 0)
         for i, level in enumerate(taken.levels)
     )
     return Drawn(
         program.graph,
         tuple(_rows(program, taken, graphs, largest)),
         live,
-        program.before + (taken.levels[-1].after if taken.levels else 0),
+        base + (taken.levels[-1].after if taken.levels else 0),
+        base - program.before,
         tuple(level.moment for level in taken.levels),
         tuple(level.text for level in taken.levels),
         gaps=tuple((one.position, _gap(one.nbytes, one.operator)) for one in program.gaps),
     )
+
+
+def _before(program: Lowered, taken: Taken) -> int:
+    """Return what is held when a program begins: what the call has taken, and at least what it releases."""
+    return max(program.before, _released(taken))
+
+
+def _released(taken: Taken) -> int:
+    return sum(one.nbytes for one in taken.inputs if one.freed is not None)
 
 
 def _gap(nbytes: int, operator: str) -> str:
@@ -109,8 +123,7 @@ def _rows(
     moments = [level.moment for level in taken.levels]
     released = [one for one in taken.inputs if one.freed is not None]
     # What is released was held before, too: it has bars of its own.
-    rest = program.before - sum(one.nbytes for one in released)
-    if rest > 0:
+    if rest := _before(program, taken) - _released(taken):
         yield Row("before", "held before", rest, 0, None, range(len(moments)))
     for one in released:
         yield _row(one, "input", held=_held(one, moments))

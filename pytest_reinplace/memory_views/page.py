@@ -59,13 +59,17 @@ def page(function: str, sides: Sequence[Side]) -> str:
 
 
 def _groups(sides: Sequence[Side]) -> Iterator[list[Drawn | None]]:
-    """Yield the calls of programs that belong together, one for each side: the nth of a graph and the nth."""
+    """Yield the calls of programs that belong together, one for each side: the nth of a frame and the nth.
+
+    How often a frame was compiled before, ``1`` of ``"[fw 0/1]"``, may be another number on each side.
+    """
     found: dict[tuple[str, int], list[Drawn | None]] = {}
     for i, side in enumerate(sides):
         counts: dict[str, int] = {}
         for one in side.programs:
-            number = counts[one.graph] = counts.get(one.graph, 0) + 1
-            found.setdefault((one.graph, number), [None] * len(sides))[i] = one
+            frame = one.graph.partition("/")[0]
+            number = counts[frame] = counts.get(frame, 0) + 1
+            found.setdefault((frame, number), [None] * len(sides))[i] = one
     yield from found.values()
 
 
@@ -77,7 +81,7 @@ def _part(id: str, group: Sequence[Drawn | None], sides: Sequence[Side]) -> dict
     pairs = zip(itertools.count(), group, sides, strict=False)
     return {
         "id": id,
-        "graph": brief(programs[0].graph),
+        "graph": brief(" and ".join(dict.fromkeys(one.graph for one in programs))),
         "positions": axis.positions,
         "peak_at": known[-1].peak_at if known else 0,
         "sides": [_side(f"{id}s{i}", one, side, axis) for i, one, side in pairs],
@@ -93,8 +97,10 @@ def _side(id: str, program: Drawn | None, side: Side, axis: Axis) -> dict[str, A
         "id": id,
         "name": name,
         "problem": "",
+        "graph": brief(program.graph),
         "picture": bars(program, axis),
         "peak": bytes_of(program.peak),
+        "aside": bytes_of(program.aside) if program.aside else "",
         "peak_at": program.peak_at,
         "left": len(program.rows) - len(rows),
         "rows": [_row(row, program) for row in sorted(rows, key=lambda row: -row.nbytes)],

@@ -60,6 +60,9 @@ class _Process:
         yield self._named("process_sort_index", 0, sort_index=self._pid)
         if program.problem:
             yield self._named("process_labels", 0, labels=f"not known: {program.problem}")
+        if program.aside:
+            text = f"the measured peak counts {program.aside} B less: held before the call, released in it"
+            yield self._named("process_labels", 0, labels=text)
         for row in program.rows:
             if row.kind != "outside":
                 tid = next(self._numbers)

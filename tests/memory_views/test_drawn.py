@@ -25,9 +25,21 @@ def test_the_rows_that_count_are_what_is_live_at_each_position(seed: int) -> Non
 def test_the_peak_is_that_of_the_call(seed: int) -> None:
     lowered = program(seed)
     one = drawn(lowered)
-    assert (one.peak, one.peak_at) == (lowered.peak, lowered.peak_at)
+    assert (one.peak - one.aside, one.peak_at) == (lowered.peak, lowered.peak_at)
     counted = {row.name for row in one.rows if one.peak_at in row.held and row.kind == "value"}
     assert counted == {allocated.name for allocated in lowered.at_peak}
+
+
+def test_what_was_held_before_the_whole_call_is_drawn_and_set_aside() -> None:
+    given = allocation("arg0", 64, freed=1, is_input=True, moments=(0, 1))
+    levels = Level(10, "a", 0, 0, 0), Level(11, "b", 0, -64, 0)
+    taken = Taken((), (given,), levels)
+    known, unknown, deeper = (drawn(Lowered("[fw 0/0]", taken, before=before)) for before in (80, 24, -100))
+    assert [(row.kind, row.nbytes) for row in known.rows] == [("before", 16), ("input", 64)]
+    assert (known.live, known.after, known.aside) == ((80, 80), 16, 0)
+    assert [(row.kind, row.nbytes) for row in unknown.rows] == [("input", 64)]
+    assert (unknown.live, unknown.after, unknown.aside) == ((64, 64), 0, 40)
+    assert (deeper.live, deeper.after, deeper.aside) == ((64, 64), 0, 164)
 
 
 def test_every_storage_has_a_row_in_program_order() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 pytest.importorskip("jinja2")
 
+from pytest_reinplace.base.wording import bytes_of
 from pytest_reinplace.lowered.allocation import Level, Origin, Taken
 from pytest_reinplace.lowered.memory import Lowered, Memory
 from pytest_reinplace.memory_views import bars
@@ -53,7 +54,7 @@ def rects(text: str) -> list[dict[str, str]]:
 def of_kinds() -> Side:
     """Return a call with one row of each kind."""
     rows = [Row(kind, f"of {kind}", 64, 1, 3, range(1, 3)) for kind in KINDS]
-    one = Drawn("[fw 0/0]", tuple(rows), (0, 384, 384, 0), 0, (0, 1, 2, 3), ("a", "b", "c", "d"))
+    one = Drawn("[fw 0/0]", tuple(rows), (0, 384, 384, 0), lines=("a", "b", "c", "d"))
     return Side("exact", Memory(384), (one,))
 
 
@@ -115,9 +116,22 @@ def test_the_bytes_of_both_have_one_scale() -> None:
 
 
 def test_a_program_that_one_pass_has_alone_is_said_to_be_missing() -> None:
-    both = call(program(1), program(2, graph="[fw 0/1]"))
+    both = call(program(1), program(2, graph="[fw 1/0]"))
     text = made(call(program(1), pass_name="inductor"), both)
     assert Page(text).text.count("this program did not run") == 1
+
+
+def test_a_frame_that_one_pass_compiled_once_more_is_the_same_program() -> None:
+    text = made(call(program(1, graph="[fw 0/1]"), pass_name="inductor"), call(program(1)))
+    assert "this program did not run" not in Page(text).text
+    (section,) = [attrs for attrs in Elements(text).of("section") if "data-program" in attrs]
+    assert section["data-program"] == "[fw 0/1] and [fw 0/0]"
+
+
+def test_a_program_that_runs_twice_is_drawn_twice() -> None:
+    text = made(call(program(1), program(2)), call(program(1), program(2), pass_name="inductor"))
+    sections = [attrs for attrs in Elements(text).of("section") if "data-program" in attrs]
+    assert [section["data-program"] for section in sections] == ["[fw 0/0]", "[fw 0/0]"]
 
 
 def test_without_a_script_the_table_holds_what_is_held_at_the_peak() -> None:
@@ -129,6 +143,15 @@ def test_without_a_script_the_table_holds_what_is_held_at_the_peak() -> None:
     assert shown == [attrs for attrs in rows if int(attrs["data-first"]) <= at < int(attrs["data-end"])]
     assert 0 < len(shown) < len(rows)
     assert f"Held at the peak, position {at}: " in Page(text).text
+
+
+def test_what_was_held_before_the_whole_call_is_said() -> None:
+    sides = [call(program(seed)) for seed in range(20)]
+    for side in sides:
+        aside = side.programs[0].aside
+        words = f"The measured peak counts {bytes_of(aside)} less: so much was held before the whole call"
+        assert (words in Page(made(side)).text) == bool(aside)
+    assert {bool(side.programs[0].aside) for side in sides} == {True, False}
 
 
 def test_the_slider_has_a_label_and_begins_at_the_peak() -> None:

@@ -97,8 +97,8 @@ def test_the_counter_is_the_sum_of_the_slices_and_its_most_is_the_peak(seed: int
     side = call(lowered)
     found = events(side)
     counter = {event["ts"]: event["args"]["bytes"] for event in found if event["ph"] == "C"}
-    assert max(counter.values()) == lowered.peak
     (one,) = side.programs
+    assert max(counter.values()) == lowered.peak + one.aside
     for position in range(len(one.live)):
         slices = [
             event
@@ -150,6 +150,13 @@ def test_what_is_not_known_is_said() -> None:
     labels = [event["args"]["labels"] for event in found if event["name"] == "process_labels"]
     assert labels == ["not known: C++ programs are not supported"]
     assert not [event for event in found if event["ph"] != "M"]
+
+
+def test_what_was_held_before_the_whole_call_is_said() -> None:
+    side = next(side for seed in range(20) if (side := call(program(seed))).programs[0].aside)
+    labels = [event["args"]["labels"] for event in events(side) if event["name"] == "process_labels"]
+    nbytes = side.programs[0].aside
+    assert labels == [f"the measured peak counts {nbytes} B less: held before the call, released in it"]
 
 
 def test_what_was_not_foreseen_is_a_mark() -> None:
