@@ -8,12 +8,12 @@ import tempfile
 from pathlib import Path
 
 
-def write(path: Path, text: str, mode: int = 0o644) -> None:
-    """Write a text: a reader sees what was there before or the new text, never half of it.
+def write(path: Path, content: str | bytes, mode: int = 0o644) -> None:
+    """Write a file: a reader sees what was there before or the new content, never half of it.
 
     Args:
         path: the file.
-        text: its content.
+        content: what it holds; a text is written in UTF-8.
         mode: who may read and write it.
 
     Raises:
@@ -21,8 +21,8 @@ def write(path: Path, text: str, mode: int = 0o644) -> None:
     """
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
         os.chmod(temporary, mode)
         os.replace(temporary, path)
     except BaseException:

@@ -76,7 +76,10 @@ def _run_on_function(given: argparse.Namespace) -> int:
     if given.command == "memory":
         from . import memory
 
-        return memory.run(*called, given.device, given.form, dynamic=given.dynamic)
+        files = memory.Files(given.html, given.perfetto, given.snapshot)
+        return memory.run(
+            *called, given.device, given.form, dynamic=given.dynamic, beside=given.beside, files=files
+        )
     if given.command == "blame":
         from . import blame
 
@@ -215,6 +218,16 @@ def _add_memory(parser: argparse.ArgumentParser) -> None:
         const="json",
         default="text",
         help="print JSON, for other programs",
+    )
+    parser.add_argument(
+        "--beside", type=_pass, metavar="NAME", help="another pass, told and drawn before that of --pass"
+    )
+    parser.add_argument(
+        "--html", type=Path, metavar="FILE", help="draw what is held at each position, as a page"
+    )
+    parser.add_argument("--perfetto", type=Path, metavar="FILE", help="write a trace that Perfetto opens")
+    parser.add_argument(
+        "--snapshot", type=Path, metavar="FILE", help="write a snapshot that torch's memory viewer opens"
     )
 
 

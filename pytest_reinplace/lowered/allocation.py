@@ -13,10 +13,12 @@ class Origin:
     Args:
         nodes: the nodes of the graph that are computed into it, in their order.
         source: the user's line of the last of them, ``"file:line"``; empty where it is not known.
+        clones: whether one of them calls ``aten::clone``.
     """
 
     nodes: tuple[str, ...] = ()
     source: str = ""
+    clones: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -161,10 +161,11 @@ class _Noted:
 
 
 def _origin(nodes: list[Any]) -> Origin:
-    from ..passes.facts import where
+    from ..passes.facts import called, where
 
     sources = [source for node in nodes if (source := where(node))]
-    return Origin(tuple(node.name for node in nodes), sources[-1] if sources else "")
+    clones = any(node.op == "call_function" and called(node) == "aten::clone" for node in nodes)
+    return Origin(tuple(node.name for node in nodes), sources[-1] if sources else "", clones)
 
 
 def _given(value: Any) -> Any:

@@ -23,8 +23,9 @@ def of(
     """Compile and call a callable, and return its result and the memory of a later call.
 
     It is called three times on the same tensors: to compile it, to measure its peak, to follow its
-    programs; and once more where a program asks for numbers. What can be reached from ``fn`` and the
-    arguments is put back before each call. What is compiled already is called as it is.
+    programs; once more where a program asks for numbers, and twice where bytes are unexplained. What can be
+    reached from ``fn`` and the arguments is put back before each call. What is compiled already is called as
+    it is.
 
     Args:
         fn: a function or module.

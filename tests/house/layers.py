@@ -45,6 +45,7 @@ PLUGIN = (
         "measure",
         "reports",
         "reports.html",
+        "memory_views",
     ),
     *("session", ".", "command"),
 )

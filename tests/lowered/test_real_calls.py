@@ -88,6 +88,25 @@ def test_a_call_that_compiles_once_more_is_not_the_one_that_is_measured() -> Non
     assert (found.measured, found.unexplained, found.outside) == (32, 0, 0)
 
 
+def test_gradients_that_the_call_before_left_are_released_with_their_bytes() -> None:
+    weight = ones(8, 8).requires_grad_()
+
+    class Holder:  # what a function reaches by attributes of objects is not put back
+        weights = (weight,)
+
+    @torch.compiler.disable
+    def drop() -> None:
+        Holder.weights[0].grad = None
+
+    def training(x: torch.Tensor) -> None:
+        drop()
+        (x @ Holder.weights[0]).sin().sum().backward()
+
+    weight.grad = ones(8, 8)
+    found = memory_of(training, ones(8, 8))
+    assert found.unexplained == 0
+
+
 def test_a_program_in_cpp_is_named_as_not_supported(monkeypatch: pytest.MonkeyPatch) -> None:
     def built(cls: Any, *args: Any, **kwargs: Any) -> Any:
         """Stand in the place of the compiled program, which takes half a minute to build."""
