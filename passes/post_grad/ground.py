@@ -42,13 +42,14 @@ class Ground:
         """Who shares storage with whom, as the graph was when this was first asked."""
         return Sharing(self._graph, is_joint=self._is_joint, is_beside=self._writes_beside)
 
-    def _writes_beside(self, node: Node, copy: Node, operand: Node) -> bool:
+    def _writes_beside(self, copy: Node, operand: Node, node: Node) -> bool:
         """Return whether a view scatter writes other bytes than the operand of a copy lies in.
 
         Or the very same: whoever stores that onto itself changes nothing.
         """
         through, buffer = traits_of(node.target).writes_through, node.args[0] if node.args else None
-        whole, val = (n.meta.get("val") if isinstance(n, Node) else None for n in (buffer, operand))
+        whole: Any = buffer.meta.get("val") if isinstance(buffer, Node) else None
+        val: Any = operand.meta.get("val")
         if through is None or not _is_strided(whole) or not _is_strided(val):
             return False
         if _torch.storage_key(whole) != _torch.storage_key(val):

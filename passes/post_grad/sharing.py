@@ -82,7 +82,7 @@ class Sharing:
     Args:
         graph: any graph, as it is now.
         is_joint: whether forward and backward are in it, and will be cut apart.
-        is_beside: whether a node that writes in place leaves what a copy is made of: by node, copy, operand.
+        is_beside: whether a node that writes in place leaves what a copy is made of: by copy, operand, node.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Sharing:
         graph: Graph,
         *,
         is_joint: bool = False,
-        is_beside: Callable[[Node, Node, Node], bool] = lambda node, copy, operand: False,
+        is_beside: Callable[[Node, Node, Node], bool] = lambda copy, operand, node: False,
     ) -> None:
         self._is_beside = is_beside
         self._base = bases(graph)
@@ -107,7 +107,7 @@ class Sharing:
         new, since = self._storage(copy), self._times.order[copy]
         for operand in operands:
             old = self._storage(operand)
-            beside = functools.partial(self._is_beside, copy=copy, operand=operand)
+            beside = functools.partial(self._is_beside, copy, operand)
             if old is not new and (old.is_seen_with(new) or old.is_spoiled_for(new, since, beside)):
                 return False
         for operand in operands:
