@@ -80,8 +80,6 @@ def _why_not(node: Node) -> str:
             return str(error)
         if not out_wrapper.sees_to(node) and not wrapper_check.hands_back_operands(node):
             return "its results share storage in another way than its schema says"
-    elif node.kwargs.get("tensor_bases"):
-        return "its tensors are views of one base"
     if not isinstance(node.meta["val"], torch.Tensor) and not all(_takes_one(node, u) for u in node.users):
         return "its results are not taken one by one"
     return "data tell its sizes" if makes_sizes(node) else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from . import graph_facts
@@ -77,6 +78,11 @@ class Before:
     def slot(self, outcome: Outcome) -> Slot:
         """Return the operand that a candidate stands for; arguments that are views of one base share it."""
         return outcome.node, slot_of(self.nodes[outcome.node], outcome.arg)
+
+    def made_before(self, slot: Slot) -> Iterator[Slot]:
+        """Yield what made the value that a call makes anew, the last first."""
+        node, name = slot
+        return (made for made, _ in _versions(graph_facts.operand(self.nodes[node], name)))
 
     @property
     def offered(self) -> int:
@@ -159,17 +165,23 @@ def _same_layout(a: Node, b: Node) -> bool:
 def _way(value: Node, target: Node) -> tuple[Slot, ...]:
     """Return the functional calls by which a value came from an input; empty when it did not."""
     via: list[Slot] = []
-    while True:
-        value = root_of(value)
-        if value is target:
+    for slot, operand in _versions(value):
+        via.append(slot)
+        if root_of(operand) is target:
             return tuple(via)
-        call, slot = maker_of(value) or (value, "self")
-        if maker_of(value) is None and not (_makes_version(call) or graph_facts.is_drawing(call)):
-            return ()
-        via.append((call.name, slot))
+    return ()
+
+
+def _versions(value: Any) -> Iterator[tuple[Slot, Any]]:
+    """Yield the functional calls that a value came by, the last first, each with what it makes anew."""
+    while graph_facts.is_node(value):
+        root = root_of(value)
+        made = maker_of(root)
+        if made is None and not (_makes_version(root) or graph_facts.is_drawing(root)):
+            return
+        call, slot = made or (root, "self")
         value = graph_facts.operand(call, slot)
-        if not graph_facts.is_node(value):
-            return ()
+        yield (call.name, slot), value
 
 
 def _makes_version(call: Node) -> bool:

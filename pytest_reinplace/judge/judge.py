@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..base.wording import bytes_of
 from . import copied, shared
 from .after import After
-from .before import Before, Epilogue
+from .before import Before, Epilogue, Slot
 from .fate import Fates
 
 if TYPE_CHECKING:
@@ -41,18 +41,21 @@ def judge(before: Before, graph: Graph) -> Judgement:
     after, order = After(before, graph), {name: i for i, name in enumerate(before.nodes)}
     fates = Fates(before, after)
     found: list[Outcome] = []
-    suspicious = []
+    suspicious, instead = [], _instead(before, fates)
     for outcome in before.outcomes:
         in_place = fates.in_place(outcome.node, outcome.arg)
         if in_place and (_forbids(outcome.reason) or not after.runs_first(outcome.moved, outcome.node)):
             suspicious.append(outcome.label)
         if in_place or not outcome.allocates:
-            found.append(_settled(outcome, in_place, before))
+            found.append(_settled(outcome, in_place, instead.get(before.slot(outcome), ())))
     found = copied.told(found, before, fates)
     suspicious += [label for label in shared.labels(before, after) if label not in suspicious]
     found += [_left(e, before, found) for e in before.epilogues if after.has_copy(e)]
     found.sort(key=lambda outcome: order[outcome.node])
-    found = [_compared(outcome, found, before) for outcome in found]
+    found = [
+        outcome if outcome.follows else _compared(outcome, found, instead.get(before.slot(outcome), ()))
+        for outcome in found
+    ]
     return Judgement(Report(tuple(found)).listed(), tuple(suspicious))
 
 
@@ -74,15 +77,28 @@ def left_functional(judgement: Judgement, why: str) -> Judgement:
     return dataclasses.replace(judgement, report=Report(tuple(found)))
 
 
-def _settled(outcome: Outcome, in_place: bool, before: Before) -> Outcome:
-    """Return our outcome with the decision of the pass under test."""
+def _instead(before: Before, fates: Fates) -> dict[Slot, tuple[Outcome, ...]]:
+    """Return the smaller copies that our pass makes, by what the pass under test copies instead.
+
+    That is the call which our copies let write in place, or a clone before it, into which it writes.
+    """
+    cloned = {before.slot(o) for o in before.outcomes if not (o.allocates or fates.in_place(o.node, o.arg))}
+    instead: dict[Slot, tuple[Outcome, ...]] = {}
+    for slot, added in before.added.items():
+        payer = next((s for s in (slot, *before.made_before(slot)) if s in cloned), slot)
+        instead[payer] = (*instead.get(payer, ()), *added)
+    return instead
+
+
+def _settled(outcome: Outcome, in_place: bool, added: tuple[Outcome, ...]) -> Outcome:
+    """Return our outcome with the decision of the pass under test; ``added`` is copied by us instead."""
     from ..passes import Reason
 
     if in_place == outcome.reinplaced or outcome.fused:
         return outcome  # what is fused is no copy when it stays functional, either
     if in_place:
         return dataclasses.replace(outcome, reinplaced=True, reason=None, blockers=(), hint="")
-    blockers, added = outcome.moved, before.added.get(before.slot(outcome), ())
+    blockers = outcome.moved
     if outcome.moved:
         # A pass that keeps the order still reads it; Inductor itself may have moved the reader behind it.
         reason, hint = Reason.STILL_READ, f"our pass reads it before the write: {_our_pass()}"
@@ -95,9 +111,8 @@ def _settled(outcome: Outcome, in_place: bool, before: Before) -> Outcome:
     )
 
 
-def _compared(outcome: Outcome, found: list[Outcome], before: Before) -> Outcome:
-    """Return a clone in whose stead our pass makes other copies, with both sizes in its hint."""
-    added = () if outcome.follows else before.added.get(before.slot(outcome), ())
+def _compared(outcome: Outcome, found: list[Outcome], added: tuple[Outcome, ...]) -> Outcome:
+    """Return a clone in whose stead our pass makes other copies, ``added``, with both sizes in its hint."""
     if outcome.reinplaced or not added:
         return outcome
     ours = sum(copy.nbytes for copy in added)

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import torch._inductor.config as inductor_config
 
 from .reports import main
 
@@ -49,14 +50,15 @@ def memory(function: str, *arguments: str) -> int:
 
 
 def test_the_table_is_in_program_order_with_lines(programs: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert memory(f"{programs}:product", "--shape", "float32[8,8]") == 0
+    with inductor_config.patch(size_asserts=False):  # one line for each input, or for all on torch 2.15
+        assert memory(f"{programs}:product", "--shape", "float32[8,8]") == 0
     at = f"at {programs}.py:5"
     assert [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()] == [
         f"{programs}:product: pass inductor, backend inductor",
         "measured peak 512 B = 512 B that [fw 0/0] holds; unexplained: 0 B",
-        "[fw 0/0] static peak 512 B, 2 allocations, 13 positions",
-        f"* 256 B 4..12 buf0 (later buf1) for mm {at}",
-        f"* 256 B 9..end buf2 for relu, mm_1 {at}",
+        "[fw 0/0] static peak 512 B, 2 allocations, 11 positions",
+        f"* 256 B 2..10 buf0 (later buf1) for mm {at}",
+        f"* 256 B 7..end buf2 for relu, mm_1 {at}",
     ]
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 from torch.fx import GraphModule
+from torch.torch_version import TorchVersion
 
 import pytest_reinplace.corpus
 from pytest_reinplace import Program
@@ -185,4 +186,6 @@ def test_a_write_into_one_part_of_a_concatenation_spoils_no_other(monkeypatch: p
         assert found == []
         monkeypatch.setattr(Races, "are_apart", lambda *args: False)
         run(entry, entry.presets["cpu"], "exact", "inductor", FOLDER)
-    assert len(found) == 1 and found[0].startswith("cat reads ")
+    # Torch 2.15 computes no part into the concatenation where one of them is written.
+    expected = ["cat reads"] if TorchVersion(torch.__version__) < (2, 15) else []
+    assert [text[:9] for text in found] == expected

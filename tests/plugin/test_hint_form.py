@@ -19,9 +19,11 @@ import programs
 programs.register()
 
 def both(cache, by):
-    before = cache.clone()
-    torch.ops.plugintest.write(cache, by)
-    return before @ cache
+    new = cache.clone()
+    torch.ops.plugintest.write(new, by)
+    result = cache @ new
+    cache.copy_(new)
+    return result
 
 def inputs():
     return torch.ones(4, 4), torch.ones(4, 4) * 2

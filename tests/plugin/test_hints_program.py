@@ -128,7 +128,7 @@ def test_what_inductor_would_store_elsewhere_has_no_hint() -> None:
     def masked(x, mask):
         y = x @ x
         y[0] = 1
-        y[mask] = 2.0
+        y[mask] = x[0, 0]  # torch 2.15 fills with a number by where, which writes nothing
         return y @ x
 
     (clone,) = ran(masked, (*SQUARE, torch.eye(4) > 0), "exact").clones
@@ -138,11 +138,11 @@ def test_what_inductor_would_store_elsewhere_has_no_hint() -> None:
 def test_view_dtypes_outside() -> None:
     def poke(x):
         x.view(torch.int32)[0, 0] = 16256
-        return x * 1
+        return x * 2
 
     def poke_bits(bits):
         bits[0, 0] = 16256
-        return bits * 1
+        return bits * 2
 
     x = ones(4, 4)
     first = ran(poke, (x,), "exact")

@@ -80,11 +80,9 @@ def _copy_v2(emitter: Emitter, node: Node) -> bool:
 
 
 def _copy_triton(emitter: Emitter, node: Node) -> bool:
-    """Launch a kernel on copies; what it writes several views of by one base (torch 2.15) stays as it is."""
+    """Launch a kernel on copies; also of views whose bases are named (torch 2.15), to clone those whole."""
     kwargs: Any = node.kwargs["kwargs"]
     names: Any = node.kwargs["tensors_to_clone"]
-    if node.kwargs.get("tensor_bases"):
-        return False
     copies = {name: emitter.clone(node, kwargs[name]) for name in names}
     launch(emitter, node, {**kwargs, **copies})
     for item in list(node.users):

@@ -52,23 +52,24 @@ def compiling_with(around: Callable[[Any, Callable[[Any], Any]], Any], let_out: 
     """
     module = importlib.import_module("torch._inductor.compile_fx")
     compile_one = getattr(module, "fx_codegen_and_compile", None)
-    if compile_one is None or getattr(compile_one, "is_around", False):
-        return compile_one is not None
+    if compile_one is None:
+        return False
+    if not getattr(compile_one, "is_around", False):
 
-    @functools.wraps(compile_one)
-    def compiled(gm: Any, *args: Any, **kwargs: Any) -> Any:
-        return around(gm, lambda gm: compile_one(gm, *args, **kwargs))
+        @functools.wraps(compile_one)
+        def compiled(gm: Any, *args: Any, **kwargs: Any) -> Any:
+            return around(gm, lambda gm: compile_one(gm, *args, **kwargs))
 
-    compiled.is_around = True  # type: ignore[attr-defined]
-    module.fx_codegen_and_compile = compiled  # type: ignore[attr-defined]
-    _let_out(let_out, module)
+        compiled.is_around = True  # type: ignore[attr-defined]
+        module.fx_codegen_and_compile = compiled  # type: ignore[attr-defined]
+    _let_out(let_out, module)  # each time: who replaces it for a while puts back the one from before
     return True
 
 
 def _let_out(kind: type[Exception], module: Any) -> None:
     """Let errors of a kind out of Inductor as they are, which wraps them where it caches nothing."""
     inner = getattr(module, "_compile_fx_inner", None)
-    if inner is None:
+    if inner is None or getattr(inner, "lets_out", None) is kind:
         return
 
     @functools.wraps(inner)
@@ -81,6 +82,7 @@ def _let_out(kind: type[Exception], module: Any) -> None:
                 raise found from None
             raise
 
+    compiled.lets_out = kind  # type: ignore[attr-defined]
     module._compile_fx_inner = compiled
 
 

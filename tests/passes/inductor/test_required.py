@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import logging
 import pickle
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import pytest
 import torch
 from torch import Tensor
 from torch._dynamo.utils import counters
+from torch._inductor import compile_fx
 from torch._inductor.utils import fresh_inductor_cache
 
 from pytest_reinplace.passes import (
@@ -214,6 +216,20 @@ def test_torch_wraps_it_in_no_other_error_where_nothing_is_cached() -> None:
     torch.compiler.reset()
     with pytest.raises(torch._inductor.exc.InductorError, match="planted"):  # the twin
         run(in_place, [LABEL], fx_graph_cache=False, **{AFTER_FUSION: stops("as asked", "functional")})
+
+
+@pytest.mark.usefixtures("empty_cache")
+def test_nor_where_the_first_compilation_was_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who watches Inductor puts back afterwards what was there before, and that wraps errors."""
+    for name in ("_compile_fx_inner", "fx_codegen_and_compile"):
+        monkeypatch.setattr(compile_fx, name, inspect.unwrap(getattr(compile_fx, name)))
+    stock = compile_fx._compile_fx_inner
+    with mock.patch.object(compile_fx, "_compile_fx_inner", side_effect=stock) as watched:
+        run(in_place, [LABEL], fx_graph_cache=False)
+    assert watched.called and compile_fx._compile_fx_inner is stock
+    torch.compiler.reset()
+    with pytest.raises(NotReinplaced):
+        run(copied, [LABEL], fx_graph_cache=False)
 
 
 def stops(*ways: str) -> Any:

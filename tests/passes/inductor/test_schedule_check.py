@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch._inductor.utils import fresh_inductor_cache
+from torch.torch_version import TorchVersion
 
 from pytest_reinplace.passes import Report, inductor_options, observe
 from pytest_reinplace.passes.inductor.defects import undefended
@@ -191,6 +192,10 @@ def test_what_is_concatenated_is_not_read_once_the_whole_was_written(program: Ca
     assert is_right and [text.split()[0] for text in found] == ["sum_1"]
 
 
+# Before torch 2.15 a part is computed into the whole, also where it is written later.
+PARTS_SHARE = TorchVersion(torch.__version__) < (2, 15)
+
+
 def returned_before_a_part_is_written(x: Tensor, w: Tensor, z: Tensor) -> Tensor:
     part = x + 1
     whole = torch.cat([part, w * 2])
@@ -202,4 +207,4 @@ def returned_before_a_part_is_written(x: Tensor, w: Tensor, z: Tensor) -> Tensor
 @pytest.mark.usefixtures("quick")
 def test_a_concatenation_that_is_returned_is_not_written_by_its_part() -> None:
     is_right, found, _ = compiled(returned_before_a_part_is_written)
-    assert is_right and [text.split()[0] for text in found] == ["output"]
+    assert is_right and [text.split()[0] for text in found] == (["output"] if PARTS_SHARE else [])

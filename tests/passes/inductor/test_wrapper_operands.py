@@ -144,6 +144,33 @@ def test_so_is_what_a_triton_kernel_writes() -> None:
         assert_equivalent(reference, gm, inputs)
 
 
+@pytest.mark.parametrize("decides", [True, False])
+@pytest.mark.parametrize("start", [0, 8])
+def test_inductor_computes_right_what_a_kernel_writes_in_a_view_of_another_dtype(
+    decides: bool, start: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Torch 2.15 clones the base of a view with gaps as a whole, with symbolic sizes at a wrong offset."""
+    pytest.importorskip("triton")
+    from ...reports.kernels import add_to_column
+
+    def program(x: torch.Tensor, by: torch.Tensor) -> torch.Tensor:
+        bits = x.view(torch.int32)
+        add_to_column(bits[1:3, 1], by)
+        return bits + 1
+
+    if not decides:
+        monkeypatch.setattr(stage, "reinplace_graph", lambda *_: Report())
+    given, expected, by = inside(start), inside(start), torch.arange(2, dtype=torch.int32)
+    bits = expected.view(torch.int32)
+    bits[1:3, 1] = bits[1:3, 1] * 2 + by
+    torch._dynamo.reset()
+    with fresh_inductor_cache(), triton_cpu.working():
+        fast = torch.compile(program, fullgraph=True, dynamic=True, options=inductor_options())
+        assert torch.equal(fast(given, by), bits + 1)
+    assert torch.equal(given.view(torch.int32), bits)
+    torch._dynamo.reset()
+
+
 def test_what_is_found_by_an_offset_stays_where_it_is() -> None:
     builder = GraphBuilder()
     x = builder.placeholder(torch.arange(12, dtype=torch.int32))
