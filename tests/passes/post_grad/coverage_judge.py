@@ -84,15 +84,19 @@ def _shown(graph: Graph, run: Effects) -> Effects:
 
 
 def is_as_told(graph: Graph, gm: GraphModule) -> bool:
-    """Return whether all values of a graph have the strides that are written down for them.
+    """Return whether all values of a graph have the dtypes and strides that are written down for them.
 
-    Behind a rule of Inductor's that lays something out in another way they may not.
+    Behind a rule of Inductor's that is wrong, or lays something out in another way, they may not.
     """
     wrong: list[Node] = []
 
     def note(node: Node, value: Any) -> None:
         told = node.meta.get("val")
-        if isinstance(value, torch.Tensor) and isinstance(told, torch.Tensor) and value.numel() > 1:
+        if not isinstance(value, torch.Tensor) or not isinstance(told, torch.Tensor):
+            return
+        if value.dtype != told.dtype:
+            wrong.append(node)
+        if value.numel() > 1:
             pairs = zip(value.shape, value.stride(), told.stride(), strict=False)
             wrong.extend(node for n, real, fake in pairs if n > 1 and isinstance(fake, int) and real != fake)
 
