@@ -80,6 +80,7 @@ class Peak:
         lines = [
             f"the peak is {bytes_of(self.nbytes)}, expected {how} {bytes_of(limit)} ({self._where})",
             told.equation(self.memory),
+            *told.lower_bound(self.memory),
             *told.at_peak(self.memory),
         ]
         raise AssertionError("\n".join(lines))

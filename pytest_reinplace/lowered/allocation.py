@@ -155,7 +155,7 @@ class Taken:
         return {
             "static_peak": self.peak,
             "static_peak_at": self.peak_at,
-            "lower_bound": self.need.to_dict(),
+            "static_bound": self.need.to_dict(),
             "positions": len(self.levels),
             "paths": self.paths,
             "all_paths": self.all_paths,

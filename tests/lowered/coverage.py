@@ -52,14 +52,15 @@ just in time, on their presets for it, with the pass `exact`. Figures are bytes.
 called with. *Before* is what was held when that program began. *Workspace* is what the call at the peak was
 seen to take for itself. Together they are the measured peak; *unexplained* is what is left. *Allocations*
 counts the static ones, and *gaps* the lines after which another number of bytes was held than the static run
-says.
+says. *Bound* is the [lower bound](memory.md#the-lower-bound) of the peak, and *over* the measured peak by it.
 
 {notes}
 
 {told}
 
-| entry | programs | allocations | before | static | workspace | of | measured | unexplained | gaps |
-|---|---|---|---|---|---|---|---|---|---|
+| entry | programs | allocations | before | static | workspace | of | measured | unexplained | gaps | bound \
+| over |
+|---|---|---|---|---|---|---|---|---|---|---|---|
 """
 
 
@@ -114,6 +115,8 @@ class Row:
             found.measured,
             found.unexplained,
             sum(len(one.gaps) for one in found.programs),
+            found.bound,
+            "" if found.over_bound is None else f"{found.over_bound:.2f}",
         )
         return f"| {' | '.join(map(str, told))} |"
 
