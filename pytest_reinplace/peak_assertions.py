@@ -132,6 +132,7 @@ class AssertPeak:
         def measured() -> Any:
             result, memory = compiled.of(fn, args, kwargs, self._capture.progress)
             self._capture.peaks.append(memory.measured)
+            self._capture.memories.append(memory)
             found.append(memory)
             return result
 

@@ -109,6 +109,7 @@ def begin(item: pytest.Item) -> Capture:
         if marked.pass_:
             raise marker.wrong(item, f"pass_: {error}") from None
         raise pytest.UsageError(f"--reinplace-pass: {error}") from None
+    capture.explains_peaks = marked.max_peak_over_bound is not None
     item.stash[_CAPTURE] = capture.__enter__()
     item.stash[_BEGAN] = True
     item.config.stash[_RUNNING] = item
@@ -255,5 +256,7 @@ def check_limits(item: pytest.Item) -> None:
         found.append(verdict.copies_within(graphs, marked.max_copies, marked.max_copy_bytes, where))
     if marked.max_peak_bytes is not None:
         found.append(verdict.peaks_within(capture.peaks, marked.max_peak_bytes, where))
+    if (most := marked.max_peak_over_bound) is not None:
+        found.append(verdict.peaks_over_bound(capture.memories, capture.backend, most, where))
     if not all(one.passed for one in found):
         pytest.fail("\n".join(str(one) for one in found if not one.passed), pytrace=False)
