@@ -197,6 +197,24 @@ class Memory:
             "programs": [one.to_dict() for one in self.programs],
         }
 
+    def figures(self) -> dict[str, Any]:
+        """Return the figures alone as JSON-ready data, for reports; what is not known is ``None``."""
+        return {
+            "measured_peak": self.measured,
+            "lower_bound": self.bound,
+            "programs": [
+                {
+                    "graph": one.graph,
+                    "problem": one.problem,
+                    "before": one.before,
+                    "static_peak": one.taken.peak if one.taken else None,
+                    "static_bound": one.taken.bound if one.taken else None,
+                    "needed_by": one.taken.need.text if one.taken else "",
+                }
+                for one in self.programs
+            ],
+        }
+
 
 def memory(
     calls: Calls, run: Callable[[], Any], restore: Callable[[], None], device: str
