@@ -10,7 +10,8 @@ What the caller holds, and constants of the module, do not count. An input that 
 released before any call that does not need it: it counts where it is needed, and all such inputs are taken
 off, since they were there when the program began. A storage counts whole, where a call is given a view, too;
 one in a pool of Inductor's memory planning counts as far as the views reach. Nothing is said of other calls:
-which nodes share a kernel is as the program has it. What calls take for themselves is theirs, and left out.
+which nodes share a kernel, and whether it writes over what it reads, is as the program has it. What calls
+take for themselves is theirs, and left out.
 
 It is no more than the static peak: all of that was held when the call was made.
 """
