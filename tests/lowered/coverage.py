@@ -219,5 +219,7 @@ def test_write_the_page() -> None:
     if CORPUS == "*":
         PAGE.write_text(page(sorted(found, key=lambda one: one.name)))
     assert found
+    taken = [(row.name, one.taken) for row in found if row.memory for one in row.memory.programs if one.taken]
+    assert [name for name, one in taken if not 0 <= one.bound <= one.peak] == []
     unexplained = [row.name for row in found if row.memory is not None and row.memory.unexplained]
     assert DEVICE != "cpu" or all(name.startswith("triton-") for name in unexplained), unexplained
