@@ -120,13 +120,19 @@ OPTIONS = (
     ),
     Option("ledger", "record what each pass and each rule does to the graphs, for the reports", check=switch),
     Option(
+        "memory",
+        "record what Inductor's programs hold in each call that reinplace.run or assert_peak measures: "
+        "static peak, lower bound, measured peak",
+        check=switch,
+    ),
+    Option(
         "compare", "compare with the JSON report at PATH, and fail the run when a limit is exceeded", "PATH"
     ),
     Option(
         "fail-on",
         "with --reinplace-compare or --reinplace-measure: how much a figure may grow; clones:0, "
         "peak_bytes:4MiB, or a percentage; new_clones:0, removed_tests:0, copies:0, copy_bytes:4MiB, "
-        "pass_copies:0, pass_seconds:20%, matches:RULE:0 with --reinplace-compare only",
+        "static_peak:1%, pass_copies:0, pass_seconds:20%, matches:RULE:0 with --reinplace-compare only",
         "METRIC:LIMIT",
         limit_text,
         many=True,
@@ -233,6 +239,7 @@ def _settings(values: Mapping[str, Any]) -> Settings:
         verify=bool(values["reinplace_verify"]),
         verify_rules=bool(values["reinplace_verify_rules"]),
         ledger=bool(values["reinplace_ledger"]),
+        memory=bool(values["reinplace_memory"]),
         compare=path("reinplace_compare"),
         fail_on=_limits(values["reinplace_fail_on"] or ()),
         measure=bool(values["reinplace_measure"]),

@@ -80,6 +80,7 @@ class Peak:
         lines = [
             f"the peak is {bytes_of(self.nbytes)}, expected {how} {bytes_of(limit)} ({self._where})",
             told.equation(self.memory),
+            *told.lower_bound(self.memory),
             *told.at_peak(self.memory),
         ]
         raise AssertionError("\n".join(lines))
@@ -131,6 +132,7 @@ class AssertPeak:
         def measured() -> Any:
             result, memory = compiled.of(fn, args, kwargs, self._capture.progress)
             self._capture.peaks.append(memory.measured)
+            self._capture.memories.append(memory)
             found.append(memory)
             return result
 

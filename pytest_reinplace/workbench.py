@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .base import _torch
@@ -14,6 +14,7 @@ from .capture import pass_under_test
 from .capture.captured import CapturedGraph
 from .judge.before import Before
 from .judge.judge import Judgement, judge
+from .lowered import compiled
 from .picture.picture import Picture, copied
 from .session import eager
 
@@ -178,15 +179,15 @@ class Reinplace:
 
         All tensors that can be reached from ``fn`` and the arguments, and the random generators, are put
         back before the second call. A ``fn`` that is compiled already is called as it is. Where the marker
-        has a ``tolerance``, ``fn`` is called eagerly first, on copies, and has to do the same.
+        has a ``tolerance``, ``fn`` is called eagerly first, on copies, and has to do the same. Where it has
+        ``max_peak_over_bound``, ``fn`` is called once more, to explain its peak.
         """
         __tracebackhide__ = True
         arguments.check(fn, args, kwargs)
         start = len(self._capture.graphs)
-        fast = call.compiled(fn)
 
         def measured() -> Any:
-            result, peak = call.with_peak(fast, fn, args, kwargs, self._capture.progress)
+            result, peak = self._measured(fn, args, kwargs)
             self._capture.peaks.append(peak)
             return result
 
@@ -196,6 +197,16 @@ class Reinplace:
         from .passes import Report
 
         return Run(Report.joined(graph.report for graph in graphs), result, peak, graphs)
+
+    def _measured(
+        self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[Any, int]:
+        """Compile and call ``fn``, and return its result and its peak, explained where that is wanted."""
+        if not self._capture.explains_peaks:
+            return call.with_peak(call.compiled(fn), fn, args, kwargs, self._capture.progress)
+        result, memory = compiled.of(fn, args, kwargs, self._capture.progress)
+        self._capture.memories.append(memory)
+        return result, memory.measured
 
 
 def _graph_module(gm: object) -> GraphModule:

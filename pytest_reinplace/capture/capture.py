@@ -86,6 +86,7 @@ class Capture:
         self.progress: Progress = progress or Progress()
         self.graphs: list[CapturedGraph] = []
         self.peaks: list[int] = []
+        self.memories: list[Any] = []  # what is known of measured calls, by whom they are explained
         self.tolerance = tolerance
         self.compared = 0
         self._forgets = forgets
@@ -94,7 +95,7 @@ class Capture:
         self.following = following
         self._onlooker = onlooker
         self._stack = contextlib.ExitStack()
-        self._active = self._triton = False
+        self._active = self._triton = self.explains_peaks = False
         self._frames = threading.local()
         self._post_grad: dict[int, PostGrad] = {}
         # What our own pass writes, our analysis allows: nothing of it is ever suspicious.

@@ -161,6 +161,8 @@ def _vacuous(rows: Sequence[Row], limits: Sequence[Limit]) -> Iterator[str]:
             how = "; --reinplace-ledger records it" if limit.needs_ledger else ""
             if limit.metric in OF_LOWERING:
                 how = "; only tests with backend inductor have"
+            if limit.needs_memory:
+                how = "; --reinplace-memory records it, of what reinplace.run and assert_peak call"
             yield f"{limit.text}: no compared test has {limit.metric} in the old report{how}"
 
 

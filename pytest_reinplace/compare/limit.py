@@ -14,9 +14,11 @@ NEW_CLONES, REMOVED_TESTS = OF_TWO_REPORTS = "new_clones", "removed_tests"  # no
 MATCHES = "matches"  # with the name of a rule behind it
 OF_LEDGERS = ("pass_copies", "pass_seconds")
 OF_LOWERING = ("copies", "copy_bytes")
+OF_MEMORY = ("static_peak",)
 METRICS = (
     *("clones", NEW_CLONES, "clone_bytes", "peak_bytes", "runtime", REMOVED_TESTS),
     *OF_LOWERING,
+    *OF_MEMORY,
     *OF_LEDGERS,
 )
 
@@ -33,6 +35,7 @@ _FORMS = {
     "removed_tests": "a whole number (removed_tests:0)",
     "copies": "a whole number (copies:0) or a percentage (copies:5%)",
     "copy_bytes": "bytes (copy_bytes:0, copy_bytes:4MiB) or a percentage (copy_bytes:1%)",
+    "static_peak": "bytes (static_peak:0, static_peak:4MiB) or a percentage (static_peak:1%)",
     "pass_copies": "a whole number (pass_copies:0) or a percentage (pass_copies:5%)",
     "pass_seconds": "a percentage (pass_seconds:20%)",
     MATCHES: "a rule and a whole number (matches:RULE:0)",
@@ -64,7 +67,13 @@ class Limit:
     @property
     def needs_report(self) -> bool:
         """Whether only an earlier report can be held against it."""
-        return self.metric in (*OF_TWO_REPORTS, *OF_LOWERING) or self.needs_ledger
+        others = *OF_TWO_REPORTS, *OF_LOWERING, *OF_MEMORY
+        return self.metric in others or self.needs_ledger
+
+    @property
+    def needs_memory(self) -> bool:
+        """Whether it is about what programs of measured calls hold."""
+        return self.metric in OF_MEMORY
 
     @property
     def needs_ledger(self) -> bool:
@@ -90,7 +99,7 @@ def limit(text: str) -> Limit:
         rule, _, amount = amount.rpartition(":")  # the name of a pass may have a colon of its own
     found = _AMOUNT.fullmatch(amount)
     number, unit = found.groups() if found else ("", None)
-    is_bytes = metric.endswith("_bytes")
+    is_bytes = metric.endswith("_bytes") or metric in OF_MEMORY
     fits = unit in _FITTING.get(metric, (None, "%")) or (is_bytes and unit in UNITS)
     whole = unit is not None or "." not in number
     if not found or not fits or not whole or (metric == MATCHES and not rule):

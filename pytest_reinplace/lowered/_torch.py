@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -160,6 +161,11 @@ def hands_on(operator: Any) -> bool:
     return str(operator) == "_c10d_functional.wait_tensor.default"
 
 
+def computes(operator: Any) -> bool:
+    """Return whether an operator does more than to make room, or a view, or to ask for a device."""
+    return not operator.is_view and not str(operator).startswith(("aten.empty", "prim."))
+
+
 def leaves(value: Any) -> list[Any]:
     """Return what is in lists, tuples and dictionaries, in order."""
     return list(private("torch.utils._pytree", "tree_leaves")(value))
@@ -170,22 +176,27 @@ def storage_key(tensor: Any) -> int:
     return int(tensor.untyped_storage()._cdata)
 
 
-def loaded(text: str, name: str) -> dict[str, Any]:
+def loaded(
+    text: str, name: str, launched: Callable[[Any], None], pooled: Callable[[Any], None]
+) -> dict[str, Any]:
     """Return the names that a generated program defines, with kernels that do nothing.
 
     Args:
         text: the Python wrapper, as Inductor has written it.
         name: how its file is called in frames.
+        launched: is told what each kernel is given.
+        pooled: is told of each tensor of which parts are taken, by Inductor's memory planning.
     """
     names: dict[str, Any] = {"__name__": name}
-    with replaced(private(_KERNELS), "AsyncCompile", _NoKernels):
+    with replaced(private(_KERNELS), "AsyncCompile", functools.partial(_NoKernels, launched)):
         exec(compile(text, name, "exec"), names)  # it runs in any case
     for check in [found for found in names if found.startswith("assert_")]:
         names[check] = _nothing
     for allocate, device in _ALLOCATE.items():
         names[allocate] = _allocating(device)
     names["reinterpret_tensor"] = _view
-    names["extern_kernels"] = _Extern(names.get("extern_kernels"))
+    names["alloc_from_pool"] = _from_pool(pooled)
+    names["extern_kernels"] = _Extern(names.get("extern_kernels"), launched)
     return names
 
 
@@ -204,28 +215,55 @@ def _view(tensor: Any, size: Any, stride: Any, offset: int = 0) -> Any:
     return torch.as_strided(tensor, size, stride, tensor.storage_offset() + offset)
 
 
+def _from_pool(pooled: Callable[[Any], None]) -> Callable[..., Any]:
+    import torch
+
+    def part(pool: Any, offset: int, dtype: Any, size: Any, stride: Any) -> Any:
+        pooled(pool)
+        whole = pool.nbytes // dtype.itemsize * dtype.itemsize
+        flat = torch.as_strided(pool, (pool.numel(),), (1,), 0).view(torch.uint8)
+        values = torch.as_strided(flat, (whole,), (1,), 0).view(dtype)
+        return torch.as_strided(values, size, stride, offset // dtype.itemsize)
+
+    return part
+
+
 def _nothing(*args: Any, **kwargs: Any) -> None:
     return None
 
 
 class _Nothing:
-    """A kernel that does nothing, however it is launched."""
+    """A kernel that does nothing, however it is launched.
+
+    Args:
+        launched: is told what it is given.
+    """
+
+    def __init__(self, launched: Callable[[Any], None]) -> None:
+        self._launched = launched
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
-        return None
+        self._launched((args, kwargs))
 
     def __getattr__(self, name: str) -> Any:
         return self
 
 
 class _NoKernels:
-    """Stands in the place of Inductor's compiler of kernels."""
+    """Stands in the place of Inductor's compiler of kernels.
+
+    Args:
+        launched: is told what each kernel is given.
+    """
+
+    def __init__(self, launched: Callable[[Any], None]) -> None:
+        self._launched = launched
 
     def wait(self, names: dict[str, Any]) -> None:
         """There is nothing to wait for."""
 
     def __getattr__(self, name: str) -> Callable[..., _Nothing]:
-        return lambda *args, **kwargs: _Nothing()
+        return lambda *args, **kwargs: _Nothing(self._launched)
 
 
 class _Extern:
@@ -233,13 +271,18 @@ class _Extern:
 
     Args:
         kernels: those of Inductor.
+        launched: is told what the first are given.
     """
 
-    def __init__(self, kernels: Any) -> None:
+    def __init__(self, kernels: Any, launched: Callable[[Any], None]) -> None:
         self._kernels = kernels
+        self._launched = launched
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
-            return out if out is not None else getattr(self._kernels, name)(*args, **kwargs)
+            if out is None:
+                return getattr(self._kernels, name)(*args, **kwargs)
+            self._launched((args, kwargs, out))
+            return out
 
         return call

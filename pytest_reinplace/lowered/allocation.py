@@ -87,6 +87,27 @@ class Level:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Need:
+    """The least that a program holds at some time, above what it was called with; see :mod:`.bound`.
+
+    Args:
+        nbytes: the bytes.
+        position: the position of the line that needs them: a call, or the return of the results.
+        line: the line, from 1; 0 where nothing is needed.
+        text: it.
+    """
+
+    nbytes: int = 0
+    position: int = 0
+    line: int = 0
+    text: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON-ready data."""
+        return {"bytes": self.nbytes, "position": self.position, "line": self.line, "text": self.text}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Taken:
     """The memory that a program takes above what it is called with.
 
@@ -96,6 +117,7 @@ class Taken:
         levels: one for each position.
         paths: how many ways through it were gone: 1 where the real call told the conditions.
         all_paths: whether there are no others.
+        need: the least that it holds in any order of its lines.
     """
 
     allocations: tuple[Allocation, ...]
@@ -103,6 +125,12 @@ class Taken:
     levels: tuple[Level, ...]
     paths: int = 1
     all_paths: bool = True
+    need: Need = Need()
+
+    @property
+    def bound(self) -> int:
+        """The bytes that it must hold at some time: a lower bound of the peak."""
+        return self.need.nbytes
 
     @property
     def peak(self) -> int:
@@ -127,6 +155,7 @@ class Taken:
         return {
             "static_peak": self.peak,
             "static_peak_at": self.peak_at,
+            "static_bound": self.need.to_dict(),
             "positions": len(self.levels),
             "paths": self.paths,
             "all_paths": self.all_paths,

@@ -95,6 +95,11 @@ class Lowered:
         return self.before + max((nbytes for nbytes, _ in self._with_workspaces()), default=0)
 
     @property
+    def bound(self) -> int:
+        """The bytes that must be held at some time: what was held before, and what the program needs."""
+        return self.before + (self.taken.bound if self.taken else 0)
+
+    @property
     def peak_at(self) -> int:
         """The first position at which that is held."""
         found = [*self._with_workspaces()]
@@ -124,6 +129,7 @@ class Lowered:
             "graph": self.graph,
             "problem": self.problem,
             "before": self.before,
+            "bound": self.bound,
             "peak": self.peak,
             "peak_at": self.peak_at,
             **(self.taken.to_dict() if self.taken else {}),
@@ -163,14 +169,50 @@ class Memory:
         """The bytes by which the measured peak is more than that."""
         return self.measured - self.explained
 
+    @property
+    def most_needed(self) -> Lowered | None:
+        """The call of a program that has the highest lower bound; ``None`` where none is known."""
+        known = [one for one in self.programs if one.taken is not None]
+        return max(known, key=lambda one: one.bound, default=None)
+
+    @property
+    def bound(self) -> int:
+        """The bytes that its programs must hold at some time: a lower bound of the peak."""
+        return self.most_needed.bound if self.most_needed else 0
+
+    @property
+    def over_bound(self) -> float | None:
+        """The measured peak by the lower bound; ``None`` where that is 0."""
+        return self.measured / self.bound if self.bound else None
+
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON-ready data."""
         return {
             "measured_peak": self.measured,
+            "lower_bound": self.bound,
+            "over_bound": self.over_bound,
             "explained": self.explained,
             "unexplained": self.unexplained,
             "outside": self.outside,
             "programs": [one.to_dict() for one in self.programs],
+        }
+
+    def figures(self) -> dict[str, Any]:
+        """Return the figures alone as JSON-ready data, for reports; what is not known is ``None``."""
+        return {
+            "measured_peak": self.measured,
+            "lower_bound": self.bound,
+            "programs": [
+                {
+                    "graph": one.graph,
+                    "problem": one.problem,
+                    "before": one.before,
+                    "static_peak": one.taken.peak if one.taken else None,
+                    "static_bound": one.taken.bound if one.taken else None,
+                    "needed_by": one.taken.need.text if one.taken else "",
+                }
+                for one in self.programs
+            ],
         }
 
 

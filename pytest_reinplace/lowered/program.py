@@ -15,6 +15,7 @@ from typing import Any
 
 from . import _torch
 from .allocation import Allocation, Level, Origin, Taken
+from .bound import Needed, bound, reached
 from .called import Call, Given, Program
 from .lines import Lines
 
@@ -105,6 +106,8 @@ class _Run:
         self._found: list[Allocation] = []
         self._storages: dict[int, _Storage] = {}
         self._names: dict[str, int] = {}
+        self._needed: list[Needed] = []
+        self._pools: set[int] = set()
         self._asked = self._level = self._moment = 0
         self._is_over = False
         self._run(call)
@@ -116,7 +119,8 @@ class _Run:
             raise ProgramError("C++ programs (cpp_wrapper) are not supported: only Python programs are run")
         if "def call(" not in self._program.text:
             raise ProgramError("Inductor has kept no program of it")
-        names, mode = _torch.loaded(self._program.text, _FILE), _torch.fake_mode()
+        names = _torch.loaded(self._program.text, _FILE, self._need, self._pool)
+        mode = _torch.fake_mode()
         for name, value in call.program.constants.items():
             names[name] = mode.from_tensor(value) if isinstance(value, torch.Tensor) else value
         constants = [one for one in names.values() if isinstance(one, torch.Tensor)]
@@ -132,6 +136,8 @@ class _Run:
         except Exception as error:
             line = self._text[self.lines[-1] - 1].strip() if self.lines else "its first line"
             raise ProgramError(f"{line}: {type(error).__name__}: {str(error).strip()}") from error
+        returning = [i for i, level in enumerate(self._levels) if level.text.startswith("return")]
+        self._need(result, returning[-1] if returning else None)
         self._is_over = True  # what is returned, and what the caller holds, is not released by the program
         del result, held
 
@@ -163,7 +169,8 @@ class _Run:
         names = self._input_names()
         inputs = [dataclasses.replace(o, name=names.get(o.name, o.name)) for o in self._found if o.is_input]
         allocations = [self._with_origin(one) for one in self._found if not one.is_input]
-        return Taken(tuple(allocations), tuple(inputs), tuple(self._levels))
+        need = bound(self._found, self._needed, self._levels)
+        return Taken(tuple(allocations), tuple(inputs), tuple(self._levels), need=need)
 
     def _input_names(self) -> dict[str, str]:
         """Return how the program calls what it is given, by what we called it."""
@@ -205,7 +212,25 @@ class _Run:
         for i, value in enumerate(_torch.leaves(result)):
             if isinstance(value, torch.Tensor) and _torch.storage_key(value) not in self._constants:
                 self._hold(value, i if isinstance(result, tuple | list) else None)
+        if _torch.computes(func):
+            self._need((args, kwargs, result))
         return result
+
+    def _pool(self, tensor: Any) -> None:
+        self._pools.add(self._storages[_torch.storage_key(tensor)].number)
+
+    def _need(self, given: Any, position: int | None = None) -> None:
+        """Note what a call is given, and returns; or what the program returns."""
+        import torch
+
+        views: dict[int, list[Any]] = {}
+        for one in _torch.leaves(given):
+            if isinstance(one, torch.Tensor) and (found := self._storages.get(_torch.storage_key(one))):
+                views.setdefault(found.number, []).append(one)
+        sizes = {number: self._found[number].nbytes for number in views}
+        for pool in self._pools & views.keys():
+            sizes[pool] = min(sizes[pool], reached(views[pool]))
+        self._needed.append(Needed(len(self.lines) - 1 if position is None else position, sizes))
 
     def _result(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Return what an operator does; where its sizes depend on data, what it did in the real call."""

@@ -25,6 +25,17 @@ def equation(found: Memory) -> str:
     return f"{head} = {' + '.join(parts)}; unexplained: {found.unexplained} B"
 
 
+def lower_bound(found: Memory) -> Iterator[str]:
+    """Yield the lower bound, what needs it, and how far the peak is from it; nothing where it is 0."""
+    most = found.most_needed
+    if most is None or most.taken is None or not found.bound:
+        return
+    need = most.taken.need
+    by = f" by {most.graph}: {need.text}" if need.nbytes else f" before {most.graph}"
+    own = f"; {most.before} B of that were held before" if need.nbytes and most.before else ""
+    yield f"lower bound {bytes_of(found.bound)}{by} (the peak is {found.over_bound:.2f} times that{own})"
+
+
 def at_peak(found: Memory) -> Iterator[str]:
     """Yield what is held at the peak, the largest first, each with where it comes from."""
     most = found.at_peak
@@ -53,8 +64,9 @@ def _unknown(found: Memory) -> Iterator[str]:
 
 
 def table(found: Memory) -> Iterator[str]:
-    """Yield the equation, and for each call of a program what it takes, in program order."""
+    """Yield the equation, the bound, and for each call of a program what it takes, in program order."""
     yield equation(found)
+    yield from lower_bound(found)
     for one in found.programs:
         yield from _program(one)
 
@@ -66,6 +78,7 @@ def _program(one: Lowered) -> Iterator[str]:
     taken = one.taken
     told = [
         f"static peak {bytes_of(taken.peak)}",
+        f"lower bound {bytes_of(taken.bound)}",
         plural(len(taken.allocations), "allocation"),
         plural(len(taken.levels), "position"),
     ]

@@ -18,6 +18,8 @@ PROPERTY = "reinplace"
 PICTURES = "reinplace_pictures"
 # And the one that brings what was done to them, if that was recorded.
 LEDGERS = "reinplace_ledgers"
+# And the one that brings what measured calls held, if that was explained.
+MEMORY = "reinplace_memory"
 # The name under which what was measured travels along.
 MEASURED = "reinplace_measured"
 # The attribute of a report that brings what came where a file lists expected clones.
@@ -34,12 +36,14 @@ class Record:
         graphs: one mapping per compiled graph, as ``CapturedGraph.to_dict`` gives it, with its ``picture``;
             and with its ``applications``, if they were recorded.
         measured: what was measured, as ``Result.to_dict`` gives it; ``None`` where nothing was.
+        memory: what each measured call held, as ``Memory.figures`` gives it; ``None`` where nobody asked.
     """
 
     nodeid: str
     outcome: str
     graphs: tuple[dict[str, Any], ...]
     measured: dict[str, Any] | None = None
+    memory: tuple[dict[str, Any], ...] | None = None
 
     @classmethod
     def of(cls, report: pytest.TestReport) -> Record | None:
@@ -56,6 +60,7 @@ class Record:
             report.outcome,
             tuple({**graph, "picture": one} for graph, one in both),
             figures[-1] if figures else None,
+            tuple(json.loads(getattr(report, MEMORY))) if hasattr(report, MEMORY) else None,
         )
 
     @property

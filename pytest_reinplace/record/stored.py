@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ..base.visible import visible
-from . import copied, ledgers, plain
+from . import copied, held, ledgers, plain
 from .figures import Measurement
 from .record import SCHEMA, Record
 
@@ -49,7 +49,8 @@ class StoredTest:
         """Its figures by metric; one that was not measured is missing."""
         counts = self.record.counts()
         found = {"clones": counts["cloned"], "clone_bytes": counts["clone_bytes"], **self.measured}
-        return found | ledgers.figures_of(self.record.graphs) | copied.figures_of(self.record.graphs)
+        found |= ledgers.figures_of(self.record.graphs) | copied.figures_of(self.record.graphs)
+        return found | held.figures_of(self.record.memory)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -138,7 +139,29 @@ def _test(name: str, nodeid: str, data: Any) -> StoredTest:
         sides = Measurement.from_dict(data["measured"]) if data.get("measured") is not None else None
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         _refuse(name, f"{where}: what was measured is damaged: {visible(error, 200)}")
-    return StoredTest(Record(nodeid, data["outcome"], graphs), measured, sides)
+    record = Record(nodeid, data["outcome"], graphs, memory=_memory(name, where, data))
+    return StoredTest(record, measured, sides)
+
+
+def _memory(name: str, where: str, data: Mapping[str, Any]) -> tuple[dict[str, Any], ...] | None:
+    """Return what measured calls held, where that is known."""
+    if data.get("memory") is None:
+        return None
+    return tuple(_held(name, where, call) for call in _get(data, "memory", list, name, where))
+
+
+def _held(name: str, where: str, data: Any) -> dict[str, Any]:
+    if not isinstance(data, dict):
+        _refuse(name, f"{where}: expected each call in 'memory' to be a mapping, got {_shown(data)}")
+    programs = _get(data, "programs", list, name, where)
+    return {**data, "programs": [_program(name, where, one) for one in programs]}
+
+
+def _program(name: str, where: str, data: Any) -> dict[str, Any]:
+    if not isinstance(data, dict):
+        _refuse(name, f"{where}: expected each program to be a mapping, got {_shown(data)}")
+    peak = None if data.get("static_peak") is None else _count(data, "static_peak", name, where)
+    return {**data, "static_peak": peak}
 
 
 def _graph(name: str, where: str, data: Any) -> dict[str, Any]:

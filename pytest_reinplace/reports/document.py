@@ -41,6 +41,7 @@ def document(
                 "outcome": record.outcome,
                 **record.counts(),
                 **_measured(record),
+                **({} if record.memory is None else {"memory": list(record.memory)}),
                 "graphs": list(record.graphs),
             }
             for record in ordered

@@ -27,7 +27,7 @@ _CAPTURE = pytest.StashKey["Capture"]()
 OWN = pytest.StashKey[bool]()
 # What came where files list the clones that an item expects, by list and labels.
 COMPARED = pytest.StashKey[dict[tuple[str, ...], "Found"]]()
-_PICTURES, _LEDGERS = pytest.StashKey[str](), pytest.StashKey[str]()
+_PICTURES, _LEDGERS, _MEMORY = (pytest.StashKey[str]() for _ in range(3))
 _RUNNING = pytest.StashKey[pytest.Item]()
 _PASSED = pytest.StashKey[bool]()
 _BEGAN = pytest.StashKey[bool]()
@@ -109,6 +109,8 @@ def begin(item: pytest.Item) -> Capture:
         if marked.pass_:
             raise marker.wrong(item, f"pass_: {error}") from None
         raise pytest.UsageError(f"--reinplace-pass: {error}") from None
+    is_lowered = settings.explains_peaks and capture.backend == "inductor"
+    capture.explains_peaks = is_lowered or marked.max_peak_over_bound is not None
     item.stash[_CAPTURE] = capture.__enter__()
     item.stash[_BEGAN] = True
     item.config.stash[_RUNNING] = item
@@ -157,6 +159,8 @@ def hand_on(item: pytest.Item) -> None:
     graphs = capture.checked_graphs
     if graphs or is_asked(item):
         attach(item, graphs)
+    if settings_of(item.config).explains_peaks and capture.memories:
+        item.stash[_MEMORY] = json.dumps([one.figures() for one in capture.memories], sort_keys=True)
 
 
 def attach(item: pytest.Item, graphs: Iterable[CapturedGraph]) -> None:
@@ -178,7 +182,7 @@ def attach(item: pytest.Item, graphs: Iterable[CapturedGraph]) -> None:
 
 def illustrate(item: pytest.Item, report: pytest.TestReport) -> None:
     """Hand what is long over to a test's report; pytest-xdist takes any attribute along."""
-    for key, attribute in ((_PICTURES, "PICTURES"), (_LEDGERS, "LEDGERS")):
+    for key, attribute in ((_PICTURES, "PICTURES"), (_LEDGERS, "LEDGERS"), (_MEMORY, "MEMORY")):
         if report.when == "call" and key in item.stash:
             from ..record import record
 
@@ -255,5 +259,7 @@ def check_limits(item: pytest.Item) -> None:
         found.append(verdict.copies_within(graphs, marked.max_copies, marked.max_copy_bytes, where))
     if marked.max_peak_bytes is not None:
         found.append(verdict.peaks_within(capture.peaks, marked.max_peak_bytes, where))
+    if (most := marked.max_peak_over_bound) is not None:
+        found.append(verdict.peaks_over_bound(capture.memories, capture.backend, most, where))
     if not all(one.passed for one in found):
         pytest.fail("\n".join(str(one) for one in found if not one.passed), pytrace=False)

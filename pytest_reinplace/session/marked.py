@@ -19,13 +19,15 @@ class Marked:
     max_copies: int | None = None
     max_copy_bytes: int | None = None
     max_peak_bytes: int | None = None
+    max_peak_over_bound: float | None = None
     tolerance: Tolerance | None = None
 
     @property
     def has_limits(self) -> bool:
         """Whether the test may fail because of what it cloned, copied, held or left uncompared."""
         limits = self.limits_clones or self.limits_copies
-        return limits or self.max_peak_bytes is not None or self.tolerance is not None
+        others = self.max_peak_bytes, self.max_peak_over_bound, self.tolerance
+        return limits or any(one is not None for one in others)
 
     @property
     def limits_clones(self) -> bool:

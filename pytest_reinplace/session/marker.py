@@ -17,14 +17,16 @@ NAME = "reinplace"
 _TEXTS = {"device": choices.device_name, "backend": choices.backend_name, "pass_": choices.pass_name}
 _COUNTS = ("max_clones", "max_copies")
 _BYTES = ("max_clone_bytes", "max_copy_bytes", "max_peak_bytes")
-_VALID = (*_TEXTS, *_COUNTS, *_BYTES, "tolerance")
+_RATIO = "max_peak_over_bound"
+_VALID = (*_TEXTS, *_COUNTS, *_BYTES, _RATIO, "tolerance")
 
 LINE = (
     "reinplace(*, device=None, backend=None, pass_=None, max_clones=None, max_clone_bytes=None, "
-    "max_copies=None, max_copy_bytes=None, max_peak_bytes=None, tolerance=None): capture what the test "
-    "compiles, on this device, with this backend and pass, and fail it when more is cloned, more copied by "
-    "Inductor's lowering, more memory held by reinplace.run, or when what the fixtures compile and call "
-    "differs from eager by more than this tolerance"
+    "max_copies=None, max_copy_bytes=None, max_peak_bytes=None, max_peak_over_bound=None, tolerance=None): "
+    "capture what the test compiles, on this device, with this backend and pass, and fail it when more is "
+    "cloned, more copied by Inductor's lowering, more memory held by reinplace.run, when a measured call "
+    "holds more times its lower bound, or when what the fixtures compile and call differs from eager by more "
+    "than this tolerance"
 )
 
 
@@ -51,6 +53,10 @@ def read(item: pytest.Item) -> Marked:
 def _checked(item: pytest.Item, name: str, value: Any) -> Any:
     if name == "tolerance":
         return _tolerance(item, value)
+    if name == _RATIO:
+        if not _is_distance(value) or value < 1:
+            raise wrong(item, f"expected {name} to be a finite number of at least 1, got {value!r}")
+        return value
     if name in _COUNTS:
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             raise wrong(item, f"expected {name} to be an int of at least 0, got {value!r}")

@@ -23,6 +23,7 @@ class Settings(NamedTuple):
     verify: bool = False
     verify_rules: bool = False
     ledger: bool = False
+    memory: bool = False
     compare: Path | None = None
     fail_on: tuple[Limit, ...] = ()
     measure: bool = False
@@ -80,6 +81,12 @@ class Settings(NamedTuple):
         """Whether it is recorded what each pass and each rule does."""
         is_limited = self.compare is not None and any(limit.needs_ledger for limit in self.fail_on)
         return self.verify_rules or self.ledger or is_limited
+
+    @property
+    def explains_peaks(self) -> bool:
+        """Whether it is recorded what the programs hold whose peaks tests measure."""
+        is_limited = self.compare is not None and any(limit.needs_memory for limit in self.fail_on)
+        return self.memory or is_limited
 
     @property
     def pictured(self) -> bool:

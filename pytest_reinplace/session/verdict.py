@@ -15,6 +15,7 @@ from ..copies import allowed
 if TYPE_CHECKING:
     from ..base.tolerance import Tolerance
     from ..capture.captured import CapturedGraph
+    from ..lowered.memory import Memory
     from ..passes import Outcome
 
 _MOST_DIFFERENCES = 5
@@ -209,6 +210,15 @@ def peaks_within(peaks: Sequence[int], most: int, origin: str = "") -> Verdict:
     return Verdict(
         (f"{wording.bytes_of(max(peaks))} at the peak; the limit is max_peak_bytes={most}",), (), origin
     )
+
+
+def peaks_over_bound(memories: Sequence[Memory], backend: str, most: float, origin: str = "") -> Verdict:
+    """Judge that no measured call held more than so many times its lower bound, which has to be known."""
+    from ..lowered import over_bound
+
+    if problem := over_bound.unknown(memories, backend):
+        return Verdict((problem,), origin=origin)
+    return Verdict(tuple(over_bound.excess(memories, most)), origin=origin)
 
 
 def uncompared(origin: str = "") -> Verdict:

@@ -56,7 +56,9 @@ def test_the_table_is_in_program_order_with_lines(programs: str, capsys: pytest.
     assert [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()] == [
         f"{programs}:product: pass inductor, backend inductor",
         "measured peak 512 B = 512 B that [fw 0/0] holds; unexplained: 0 B",
-        "[fw 0/0] static peak 512 B, 2 allocations, 11 positions",
+        "lower bound 512 B by [fw 0/0]: extern_kernels.mm(buf1, arg1_1, out=buf2) "
+        "(the peak is 1.00 times that)",
+        "[fw 0/0] static peak 512 B, lower bound 512 B, 2 allocations, 11 positions",
         f"* 256 B 2..10 buf0 (later buf1) for mm {at}",
         f"* 256 B 7..end buf2 for relu, mm_1 {at}",
     ]
@@ -74,6 +76,11 @@ def test_training_names_workspaces_and_released_inputs(
     assert (workspace["operator"].endswith("::scratch"), workspace["bytes"]) == (True, 4000)
     assert f"{programs}.py:" in workspace["source"]
     assert found["measured_peak"] == forward["peak"] == 4000 + 256
+    assert found["lower_bound"] == max(one["bound"] for one in found["programs"])
+    assert found["over_bound"] == found["measured_peak"] / found["lower_bound"] > 4
+    assert forward["bound"] == forward["static_bound"]["bytes"] == 516 == forward["static_peak"]
+    assert forward["static_bound"]["text"].startswith("return (")
+    assert backward["bound"] == backward["before"] + backward["static_bound"]["bytes"]
     assert any(one["freed"] is not None for one in backward["inputs"])
     assert backward["before"] > 0
     assert any(one["at_peak"] for one in backward["allocations"])

@@ -52,14 +52,15 @@ just in time, on their presets for it, with the pass `exact`. Figures are bytes.
 called with. *Before* is what was held when that program began. *Workspace* is what the call at the peak was
 seen to take for itself. Together they are the measured peak; *unexplained* is what is left. *Allocations*
 counts the static ones, and *gaps* the lines after which another number of bytes was held than the static run
-says.
+says. *Bound* is the [lower bound](memory.md#the-lower-bound) of the peak, and *over* the measured peak by it.
 
 {notes}
 
 {told}
 
-| entry | programs | allocations | before | static | workspace | of | measured | unexplained | gaps |
-|---|---|---|---|---|---|---|---|---|---|
+| entry | programs | allocations | before | static | workspace | of | measured | unexplained | gaps | bound \
+| over |
+|---|---|---|---|---|---|---|---|---|---|---|---|
 """
 
 
@@ -114,6 +115,8 @@ class Row:
             found.measured,
             found.unexplained,
             sum(len(one.gaps) for one in found.programs),
+            found.bound,
+            "" if found.over_bound is None else f"{found.over_bound:.2f}",
         )
         return f"| {' | '.join(map(str, told))} |"
 
@@ -216,5 +219,7 @@ def test_write_the_page() -> None:
     if CORPUS == "*":
         PAGE.write_text(page(sorted(found, key=lambda one: one.name)))
     assert found
+    taken = [(row.name, one.taken) for row in found if row.memory for one in row.memory.programs if one.taken]
+    assert [name for name, one in taken if not 0 <= one.bound <= one.peak] == []
     unexplained = [row.name for row in found if row.memory is not None and row.memory.unexplained]
     assert DEVICE != "cpu" or all(name.startswith("triton-") for name in unexplained), unexplained

@@ -1,4 +1,4 @@
-"""Random programs: the peak of each is explained to the byte.
+"""Random programs: the peak of each is explained to the byte, and no less than its lower bound.
 
 ``REINPLACE_PROGRAMS=500 pytest tests/lowered/test_random.py`` tries so many, half of them hard ones, from
 ``REINPLACE_FIRST_PROGRAM`` on (one or two seconds each).
@@ -51,3 +51,7 @@ def test_a_random_program_is_explained(seed: int) -> None:
     assert [one.problem for one in found.programs if one.problem] == [], program.source
     gaps = [gap for one in found.programs for gap in one.gaps]
     assert (found.unexplained, gaps) == (0, []), program.source
+    for one in found.programs:
+        assert one.taken is not None
+        assert 0 <= one.taken.bound <= one.taken.peak, program.source
+    assert found.bound <= found.measured, program.source

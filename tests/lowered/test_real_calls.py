@@ -57,6 +57,8 @@ def test_a_backward_releases_what_was_saved_for_it() -> None:
     assert any(one.freed for one in backward.inputs)
     assert found.programs[1].before > 0
     assert found.at_peak is found.programs[1]
+    assert 0 <= backward.bound <= backward.peak
+    assert found.bound == max(one.bound for one in found.programs) <= found.measured
 
 
 def test_a_size_that_is_read_from_a_tensor_is_that_of_the_call() -> None:

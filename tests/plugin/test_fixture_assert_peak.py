@@ -34,6 +34,7 @@ assert_peak(two, torch.ones(8, 8)) <= "0.25KiB"
         [
             "E *AssertionError: the peak is 512 B, expected at most 256 B (pass inductor, backend inductor)",
             "E * measured peak 512 B = 512 B that [[]fw */0] holds; unexplained: 0 B",
+            "E * lower bound 512 B by [[]fw */0]: *.mm(buf0, *, out=buf1) (the peak is 1.00 times that)",
             "E * at the peak [[]fw */0] runs: buf1 = empty_strided_cpu((8, 8), (8, 1), torch.float32)",
             "E * 256 B buf0 for sin at test_it.py:6",
             "E * 256 B buf1 (later buf2) for *mm* at test_it.py:6",

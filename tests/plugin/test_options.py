@@ -50,6 +50,7 @@ VALUES: dict[str, tuple[str, str, object, str]] = {
     "verify": ("yes", "verify", True, "expected one of 1, true, yes, on, 0, false, no, off, got"),
     "verify-rules": ("1", "verify_rules", True, "expected one of 1, true, yes, on, 0, false, no, off, got"),
     "ledger": ("1", "ledger", True, "expected one of 1, true, yes, on, 0, false, no, off, got"),
+    "memory": ("1", "memory", True, "expected one of 1, true, yes, on, 0, false, no, off, got"),
     "json": ("/x.json", "json", Path("/x.json"), ""),
     "markdown": ("/x.md", "markdown", Path("/x.md"), ""),
     "html": ("/x.html", "html", Path("/x.html"), ""),
