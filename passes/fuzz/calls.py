@@ -17,7 +17,8 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from .draws import Draws
 
-aten, prims = torch.ops.aten, torch.ops.prims
+aten: Any = torch.ops.aten
+prims: Any = torch.ops.prims
 Tensor = torch.Tensor
 DTYPES = (
     torch.float32,

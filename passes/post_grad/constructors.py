@@ -22,7 +22,8 @@ from ..ops.schema import argument, has_tensor, is_operator, schema_of, tensors, 
 from .ground import Ground
 from .rule import Places, Rule
 
-aten, prims = torch.ops.aten, torch.ops.prims
+aten: Any = torch.ops.aten
+prims: Any = torch.ops.prims
 _KINDS = ("cuda", "xpu")
 _INDEX_TYPES = (torch.bool, torch.uint8, torch.int8)  # of a mask
 

@@ -20,7 +20,8 @@ from .ground import Ground, dim_of, is_plain
 from .held import held
 from .rule import Places, Rule
 
-aten, prims = torch.ops.aten, torch.ops.prims
+aten: Any = torch.ops.aten
+prims: Any = torch.ops.prims
 
 
 def _rewrite(graph: Graph) -> Places:

@@ -22,7 +22,8 @@ from ..ops.true_strides import has_usual_strides, may_be_mistold
 from .ground import Ground, is_plain, is_split, is_static
 from .rule import Places, Rule, by_name
 
-aten, prims = torch.ops.aten, torch.ops.prims
+aten: Any = torch.ops.aten
+prims: Any = torch.ops.prims
 _SHOWN = "the whole is returned"
 _ELSEWHERE = "a part is laid out in another way"
 _CONTIGUOUS = {"memory_format": torch.contiguous_format}

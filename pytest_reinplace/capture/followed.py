@@ -73,7 +73,8 @@ class Compiled:
         *,
         is_backward: bool,
     ) -> None:
-        self._following, self.graph_id = following, name
+        self._following = following
+        self.graph_id: str = name
         self._placeholders = _placeholders(gm)
         self._regenerated = frozenset() if is_backward else _torch.regenerated_outputs(gm.graph)
         self._last = self._gm = gm
