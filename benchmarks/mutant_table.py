@@ -120,8 +120,8 @@ MUTANTS = (
     ),
     Mutant(
         "ground",
-        "if not begins_alike and any(self._counts(user) for user, _ in uses(copy)):",
-        "if False:",
+        "(begins_alike or copy not in self._offsets) and",
+        "",
         COPIES,
     ),
     Mutant(
