@@ -40,15 +40,26 @@ def spread(start: Mapping[Node, int], step: Callable[[Node], Iterable[Node]]) ->
     return found
 
 
+class _Handing:
+    """The nodes whose value may lie in an operand's bytes; each target is asked about once."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, bool] = {}  # to hash an operator takes torch a microsecond
+
+    def includes(self, node: Node) -> bool:
+        """Return whether a node is one of them."""
+        key = id(node.target)
+        if key not in self._known:
+            self._known[key] = node.op == "call_function" and hands_on(node.target)
+        return self._known[key]
+
+
 def backward(asks: Mapping[Node, int]) -> dict[Node, int]:
     """Return what is asked of values, by those that use them or what may come to lie in their bytes."""
-    handing: dict[int, bool] = {}
+    handing = _Handing()
 
     def step(node: Node) -> Iterable[Node]:
-        key = id(node.target)
-        if key not in handing:
-            handing[key] = node.op == "call_function" and hands_on(node.target)
-        return node.all_input_nodes if handing[key] else ()
+        return node.all_input_nodes if handing.includes(node) else ()
 
     start: dict[Node, int] = {}
     for node in sorted(asks, key=asks.__getitem__):
@@ -90,7 +101,7 @@ class Offsets:
 
     def __init__(self) -> None:
         self._wanted: set[Node] = set()
-        self._handing: dict[int, bool] = {}
+        self._handing = _Handing()
         self._bodies: dict[int, bool] = {}
 
     def __contains__(self, node: Node) -> bool:
@@ -98,28 +109,22 @@ class Offsets:
 
     def note(self, node: Node, *, wants: bool) -> None:
         """Note a node, and whether it wants its operands where they are."""
-        if wants or (node in self._wanted and self._hands_on(node)):
+        if wants or (node in self._wanted and self._handing.includes(node)):
             self._wanted.update(node.all_input_nodes)
 
     def names_one(self, node: Node) -> bool:
-        """Return whether a node, or a graph that it calls, names an offset into a storage, or asks for it."""
+        """Return whether a node names an offset into a storage, asks for it, or calls what goes by one."""
         if node.op != "call_function":
             return False
         if is_absolute(node) or asked(node) == EXACT:
             return True
-        return not is_operator(node.target) and any(map(self._is_named_in, _bodies(node)))
+        return not is_operator(node.target) and any(map(self._goes_by_one, _bodies(node)))
 
-    def _is_named_in(self, body: Graph) -> bool:
+    def _goes_by_one(self, body: Graph) -> bool:
         key = id(body)
         if key not in self._bodies:
-            self._bodies[key] = any(self.names_one(n) for n in body.nodes)
+            self._bodies[key] = names_offsets(body)
         return self._bodies[key]
-
-    def _hands_on(self, node: Node) -> bool:
-        key = id(node.target)
-        if key not in self._handing:
-            self._handing[key] = node.op == "call_function" and hands_on(node.target)
-        return self._handing[key]
 
 
 def _bodies(call: Node) -> Iterator[Graph]:

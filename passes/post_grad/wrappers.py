@@ -91,7 +91,8 @@ def _staying(found: Sequence[Node], untold: Collection[Node]) -> dict[Node, str]
     A copy begins where its storage does. A wrapper that is called counts from where its bases begin by then.
     """
     stays, offsets = dict.fromkeys(untold, "how its operands are laid out is not told"), Offsets()
-    for node in reversed(found[0].graph.nodes) if found else ():
+    nodes = found[0].graph.nodes if any(map(_begins_later, found)) else found  # else nobody can tell them
+    for node in reversed(nodes):
         if node.op != "call_function" or not is_wrapper(node.target):
             offsets.note(node, wants=offsets.names_one(node))
             continue
@@ -104,7 +105,7 @@ def _staying(found: Sequence[Node], untold: Collection[Node]) -> dict[Node, str]
 
 
 def _begins_later(node: Node) -> bool:
-    return any(as_size(val.storage_offset()) != 0 for val in tensors(node.meta["val"]))
+    return any(as_size(val.storage_offset()) != 0 for val in tensors(node.meta.get("val")))
 
 
 def _takes_one(node: Node, user: Node) -> bool:

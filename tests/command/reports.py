@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_reinplace.command.main import main
+from pytest_reinplace.compare.comparison import compare
+from pytest_reinplace.compare.limit import limit
 from pytest_reinplace.record.stored import Stored, parse
 
 __all__ = [
@@ -14,6 +16,7 @@ __all__ = [
     "clone",
     "followed",
     "graph",
+    "held",
     "in_place",
     "main",
     "report",
@@ -117,3 +120,11 @@ def followed(*applications: dict[str, Any]) -> dict[str, Any]:
     """Return a test whose one graph has these applications."""
     one = graph(clone(), applications=list(applications), unfollowed="")
     return {"outcome": "passed", "graphs": [one]}
+
+
+def held(old: Any, new: Any, *limits: str) -> list[str]:
+    """Return what is over limits when one test is compared with what it was."""
+    found = compare(stored({"t.py::a": old}), stored({"t.py::a": new}), tuple(map(limit, limits)))
+    over = [*found.failures, *(excess for row in found.rows for excess in row.excesses)]
+    assert found.passed == (not over)
+    return over

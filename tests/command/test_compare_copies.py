@@ -14,7 +14,7 @@ from pytest_reinplace.compare.comparison_text import text
 from pytest_reinplace.compare.limit import limit
 
 from ..plugin.test_report_schema import closed
-from .reports import clone, graph, stored, test
+from .reports import clone, graph, held, stored, test
 
 
 def lowered(*sizes: int, meant: int = 0) -> dict[str, Any]:
@@ -25,13 +25,6 @@ def lowered(*sizes: int, meant: int = 0) -> dict[str, Any]:
         "outcome": "passed",
         "graphs": [graph(clone(), copies=[one.to_dict() for one in [*added, *said]])],
     }
-
-
-def held(old: Any, new: Any, *limits: str) -> list[str]:
-    found = compare(stored({"t.py::a": old}), stored({"t.py::a": new}), tuple(map(limit, limits)))
-    over = [*found.failures, *(excess for row in found.rows for excess in row.excesses)]
-    assert found.passed == (not over)
-    return over
 
 
 @pytest.mark.parametrize(

@@ -14,17 +14,10 @@ from pytest_reinplace.compare.limit import limit
 from pytest_reinplace.record.stored import StoredError, parse
 
 from ..plugin.test_report_schema import closed
-from .reports import application, clone, followed, report, stored, test
+from .reports import application, clone, followed, held, report, stored, test
 
 COPY = application(copies_added=["aten::clone.self"], copy_bytes=64)
 SLOW = application(seconds=0.5)
-
-
-def held(old: Any, new: Any, *limits: str) -> list[str]:
-    found = compare(stored({"t.py::a": old}), stored({"t.py::a": new}), tuple(map(limit, limits)))
-    over = [*found.failures, *(excess for row in found.rows for excess in row.excesses)]
-    assert found.passed == (not over)
-    return over
 
 
 @pytest.mark.parametrize(

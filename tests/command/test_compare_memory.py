@@ -14,7 +14,7 @@ from pytest_reinplace.compare.limit import limit
 from pytest_reinplace.record.stored import StoredError
 
 from ..plugin.test_report_schema import closed
-from .reports import clone, stored, test
+from .reports import clone, held, stored, test
 
 
 def holding(*peaks: int | None) -> dict[str, Any]:
@@ -32,13 +32,6 @@ def holding(*peaks: int | None) -> dict[str, Any]:
     ]
     calls = [{"measured_peak": 0, "lower_bound": 0, "programs": some} for some in ([], programs)]
     return test(clone(), memory=calls)
-
-
-def held(old: Any, new: Any, *limits: str) -> list[str]:
-    found = compare(stored({"t.py::a": old}), stored({"t.py::a": new}), tuple(map(limit, limits)))
-    over = [*found.failures, *(excess for row in found.rows for excess in row.excesses)]
-    assert found.passed == (not over)
-    return over
 
 
 @pytest.mark.parametrize(

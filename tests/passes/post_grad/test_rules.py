@@ -76,7 +76,16 @@ def counted_later(x: Tensor) -> Tensor:
     return torch.slice_scatter(x[1:5].clone(), x[:1], 0, 0, 1).as_strided((2,), (1,), 1) * 2
 
 
-@pytest.mark.parametrize("program", [widened, widened_later, counted_later])
+@torch.compiler.nested_compile_region
+def _region(y: Tensor) -> Tensor:
+    return y.view(torch.int64) + 1
+
+
+def widened_in_a_region(x: Tensor) -> Tensor:
+    return _region(x[1:5].clone()) * 2
+
+
+@pytest.mark.parametrize("program", [widened, widened_later, widened_in_a_region, counted_later])
 def test_what_a_copy_is_handed_on_to_may_need_it(program: Callable[[Tensor], Tensor]) -> None:
     """Items of 8 bytes cannot begin between two of 4; Inductor's own rule drops the copy, and fails."""
     applied, _ = by_rule("no_ops", program, torch.arange(6, dtype=torch.int32))
@@ -120,6 +129,11 @@ def moved_along(x: Tensor) -> Tensor:
 def moved_to_a_stride(x: Tensor) -> Tensor:
     y = x * 2
     return torch.slice_scatter(y, y[:2].clone(), 0, 0, 4, 2)
+
+
+def test_with_symbols_such_a_copy_stays() -> None:
+    applied, _ = by_rule("no_ops", mirrored, arange(4, 3), dynamic=True)
+    assert [str(r.node) for r in applied.refused] == ["clone"]
 
 
 @pytest.mark.parametrize(
