@@ -30,7 +30,7 @@ from ..ops.nested import LISTS
 from ..ops.schema import is_operator, schema_of, target_name
 from ..ops.true_strides import has_usual_strides
 from ..ops.wrapper import called
-from ..ops.wrapper_names import NAMES
+from ..ops.wrapper_names import NAMES, calls_of
 
 _TRAVELS = "custom"  # the entry of ``Node.meta`` that everybody hands on
 _KEY = "pytest_reinplace"
@@ -60,7 +60,7 @@ def note(graph: Graph) -> None:
 
 def tell(graph: Graph) -> None:
     """Let the names of wrappers tell: Inductor's caches know a graph by its text, which has no notes."""
-    wrappers = [n for name in NAMES for n in graph.find_nodes(op="call_function", target=_torch.hop(name))]
+    wrappers = [node for name in NAMES for node in calls_of(graph, name)]
     for node in [n for n in wrappers if _changes_meaning(n) and _MARK not in n.name]:
         with graph.inserting_before(node):
             name = f"{node.name}_{_MARK}"

@@ -24,6 +24,7 @@ from ..errors import OutsideTensorError
 from ..graph.journal import Journal
 from ..ops.computed import is_factory
 from ..ops.schema import is_operator, schema_of, tensors
+from ..ops.wrapper_names import calls_of
 from ..post_grad import wrappers
 from ..reinplacing.facts.decision import Decision
 from ..reinplacing.facts.options import Options, Ordering, Policy, Stage
@@ -267,25 +268,26 @@ def _mutates_in_regions(graph: Graph) -> bool:
     Inductor's scheduler does not order a clone before such a region, so these wrappers must be decided
     and written in place by Inductor itself, and with them their graph.
     """
-    wrapper = _torch.hop("auto_functionalized_v2")
-    nodes = graph.find_nodes(op="call_function", target=wrapper)
     region = _torch.higher_order_operator()
-    writes = any(isinstance(op, region) for node in nodes for op in node.args[:1])
+    wrappers = calls_of(graph, "auto_functionalized_v2")
+    writes = any(isinstance(op, region) for node in wrappers for op in node.args[:1])
     return writes and defended("region-that-writes")
 
 
 def clone_all(graph: Graph) -> None:
     """Tell Inductor to clone every tensor of the wrappers that are left.
 
-    Without the mark torch 2.11 clones nothing and computes wrong values.
+    Without the mark torch 2.11 clones nothing and computes wrong values. A wrapper is known by its own name
+    here, since this is what is done where torch's name for it was not found.
     """
     for node in graph.nodes if defended("unmarked-wrapper") else ():
         if node.op != "call_function" or "only_clone_these_tensors" in node.meta:
             continue
-        if node.target is _torch.hop("auto_functionalized"):
+        name = getattr(node.target, "__name__", None)
+        if name == "auto_functionalized":
             names = schema_of(node.args[0]).mutable if node.args and is_operator(node.args[0]) else ()
             node.meta["only_clone_these_tensors"] = [n for n in names if node.kwargs.get(n) is not None]
-        elif node.target is _torch.hop("auto_functionalized_v2"):
+        elif name == "auto_functionalized_v2":
             bases = node.kwargs.get("_all_bases")
             count = len(bases) if isinstance(bases, list | tuple) else 0
             node.meta["only_clone_these_tensors"] = list(range(count))

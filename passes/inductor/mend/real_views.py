@@ -17,6 +17,7 @@ from ... import _torch
 from ...graph.emit import Emitter
 from ...graph.program_notes import real_views
 from ...ops.wrapper import base_views, first_result
+from ...ops.wrapper_names import calls_of
 from ..defects import defended
 
 aten: Any = torch.ops.aten
@@ -26,11 +27,11 @@ def count_in_reals(graph: Graph) -> int:
     """Give wrappers of a joint graph real bases where what they write is real; returns how many bases."""
     if not defended("real-view-of-complex"):
         return 0
-    nodes = graph.find_nodes(op="call_function", target=_torch.hop("auto_functionalized_v2"))
     changed = 0
-    for node in nodes:
+    for node in calls_of(graph, "auto_functionalized_v2"):
         real = real_views(node)
-        for index, base in enumerate(node.kwargs["_all_bases"]) if real else ():
+        given: Any = node.kwargs["_all_bases"]
+        for index, base in enumerate(given) if real else ():
             written = {view.name for view in base_views(node) if view.base == index}
             if base.meta["val"].is_complex() and written <= real:
                 _count(node, index, base)

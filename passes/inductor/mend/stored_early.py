@@ -42,6 +42,7 @@ from ...ops.nested import nodes
 from ...ops.schema import argument, is_operator, schema_of
 from ...ops.true_strides import has_usual_strides
 from ...ops.wrapper import base_views
+from ...ops.wrapper_names import calls_of
 from ..defects import defended
 from ..lowering import call_of, is_put_off
 
@@ -96,7 +97,7 @@ def _given_twice(writes: dict[Node, list[Node]], roots: dict[Node, Node]) -> set
 def _viewed_twice(graph: Graph) -> set[Node]:
     """Return the bases of which wrappers that are left write several views."""
     found: set[Node] = set()
-    for node in graph.find_nodes(op="call_function", target=_torch.hop("auto_functionalized_v2")):
+    for node in calls_of(graph, "auto_functionalized_v2"):
         given: Any = node.kwargs["_all_bases"]
         times = Counter(view.base for view in base_views(node) if view.base is not None)
         found.update(given[base] for base, count in times.items() if count > 1)

@@ -19,6 +19,7 @@ from ...graph.emit import Emitter, eager_values
 from ...ops import wrapper, wrapper_check
 from ...ops.schema import is_operator, schema_of, target_name
 from ...ops.wording import at, no_value
+from ...ops.wrapper_names import calls_of
 from ..facts.candidate import Candidate, Kind
 from ..facts.model import Model
 from ..facts.place import Place
@@ -42,8 +43,7 @@ def sees_to(node: Node) -> bool:
 
 def found(graph: Graph) -> set[Node]:
     """Return all such wrappers of a graph."""
-    wrappers = graph.find_nodes(op="call_function", target=_torch.hop("auto_functionalized_v2"), sort=False)
-    return set(filter(sees_to, wrappers))
+    return set(filter(sees_to, calls_of(graph, "auto_functionalized_v2")))
 
 
 def visit(model: Model, node: Node) -> bool:
