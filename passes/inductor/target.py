@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch.fx import Node
 
-from ..ops.schema import is_lowered_view, schema_of
+from ..graph.alias import is_view
+from ..ops.schema import schema_of
+from ..ops.true_strides import has_usual_strides
 from ..reason import Reason
 from ..reinplacing.facts.candidate import Candidate
 from ..reinplacing.facts.decision import Decision
@@ -28,8 +31,18 @@ class InductorTarget(Target):
     begins_anywhere = False
 
     def sees_view(self, node: Node, of_input: bool) -> bool:
-        """Return whether a view is lowered as one."""
-        return is_lowered_view(node, of_input)
+        """Return whether a view is lowered as one.
+
+        A view of another dtype of the same width is one of an input: what is computed has no memory yet that
+        another dtype could look at. For one of another width Inductor calls the operator, on a copy of an
+        operand that is itself a view, or has gaps.
+        """
+        if node.target is not torch.ops.aten.view.dtype:
+            return schema_of(node.target).lowered_as_view
+        source = node.all_input_nodes[0]
+        if source.meta["val"].element_size() == node.meta["val"].element_size():
+            return of_input
+        return not is_view(source) and has_usual_strides(source.meta["val"])
 
     def runs_form(self, form: Any) -> bool:
         """Return whether an in-place form is lowered to what the functional one computes."""

@@ -137,22 +137,6 @@ def argument(node: Node, name: str) -> Any:
     return args[position] if position < len(args) else node.kwargs.get(name)
 
 
-def is_lowered_view(node: Node, of_input: bool) -> bool:
-    """Return whether Inductor sees a view as a view.
-
-    Of dtype views only those of the same width and of inputs: a computed tensor has no memory yet that
-    another dtype could look at.
-    """
-    if not schema_of(node.target).lowered_as_view:
-        return False
-    if node.target is not torch.ops.aten.view.dtype:
-        return True
-    if not of_input:
-        return False
-    source: torch.Tensor = node.all_input_nodes[0].meta["val"]
-    return any(t.element_size() == source.element_size() for t in tensors(node.meta["val"]))
-
-
 def returns_only_none(op: Any) -> bool:
     """Return whether an operator returns nothing."""
     return not op._schema.returns

@@ -46,8 +46,9 @@ def judge(decision: Decision, candidate: Candidate) -> Refusal | None:
     for storage in (result, operand):  # nothing was accepted into a sealed root
         if storage.sealed is not None:
             return Refusal(storage.sealed, (storage.seal,) if storage.seal is not None else ())
-        if storage.of_input is not None and not decision.root(operand).is_input:
-            return Refusal(Reason.LOWERING, (storage.of_input,))
+    view = decision.model.unseen.get(candidate.operand_node)
+    if view is not None and not decision.model.target.sees_view(view, decision.root(operand).is_input):
+        return Refusal(Reason.LOWERING, (view,))
     refusal = decision.model.target.refusal(decision, candidate)
     if refusal is not None:
         return refusal

@@ -64,6 +64,7 @@ class Model:
         self.idle: list[Node] = []
         self.outputs: list[tuple[Node, Place]] = []
         self.relaid: dict[Node, Any] = {}
+        self.unseen: dict[Node, Node] = {}  # views that the target may copy, and what views these
         self.tried: dict[Node, list[Any]] = {}  # all layouts looked at, the one in ``relaid`` the last
         self.premises: Premises = premises.leaving(self.calls.known.staying(graph))
         self.layouts: Layouts = self.calls.known.of(graph, self._pinning())

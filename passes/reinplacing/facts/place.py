@@ -25,9 +25,8 @@ class Storage:
         is_input: whether the caller owns it (placeholder or get_attr).
         shift: bytes from its own coordinates to those of the root it would be written into.
         sealed: why it is never written in place, ``None`` normally: an operator that is not understood
-            may alias it, or Inductor would lose a write into it.
+            may alias it.
         seal: the node that sealed it.
-        of_input: a view that is one only where this lies in an input's memory.
         relaid: whether it is expected to be laid out in another way than the graph says: like the operand
             it would live in, or like what it is computed from.
         follows: the relaid storages that a computed one is laid out like.
@@ -39,7 +38,6 @@ class Storage:
     shift: Size = 0
     sealed: Reason | None = None
     seal: Node | None = None
-    of_input: Node | None = None
     relaid: bool = False
     follows: tuple[Storage, ...] = ()
 

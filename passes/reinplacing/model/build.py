@@ -161,6 +161,8 @@ def _visit_getitem(model: Model, node: Node) -> None:
         _visit_unknown(model, node)
     elif value is not None:
         model.values[node] = value[key]
+        if source in model.unseen:
+            model.unseen[node] = model.unseen[source]
 
 
 def _visit_operator(model: Model, node: Node) -> None:
@@ -219,11 +221,7 @@ def _visit_view(model: Model, node: Node, schema: OpSchema) -> None:
     if is_absolute(node) and owner.storage.relaid and node not in model.relaid:
         # An offset into the old layout means nothing in the new one.
         owner.storage.close(Reason.LAYOUT, node)
-    if not model.target.sees_view(node, of_input=False):
-        if model.target.sees_view(node, of_input=True):
-            owner.storage.of_input = node
-        else:
-            owner.storage.close(Reason.LOWERING, node)
+    _note_unseen(model, node, operand)
     is_unsure = schema.view_or_copy and isinstance(operand, Node) and model.layouts.of(operand).untold
     views = (val,) if isinstance(val, torch.Tensor) else tuple(tensors(val))
     key = _torch.storage_key(owner.value)
@@ -238,6 +236,17 @@ def _visit_view(model: Model, node: Node, schema: OpSchema) -> None:
         owner.storage.close(Reason.UNKNOWN_OP, node)
         region = model.whole.get(owner.storage, owner.region)
         model.values[node] = mapped(lambda t: Place(owner.storage, region, t), val)
+
+
+def _note_unseen(model: Model, node: Node, operand: Any) -> None:
+    """Record that what is written through a view may be a copy; what is read through it may be one, too."""
+    behind = model.unseen.get(operand)
+    if not model.target.sees_view(node, of_input=True) or (
+        behind is None and not model.target.sees_view(node, of_input=False)
+    ):
+        model.unseen[node] = node
+    elif behind is not None:
+        model.unseen[node] = behind
 
 
 def _visit_pure(model: Model, node: Node) -> None:

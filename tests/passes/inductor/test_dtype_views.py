@@ -1,6 +1,9 @@
-"""A view of another dtype is one to Inductor where it lies in an input, and a conversion elsewhere."""
+"""A view of another dtype: Inductor sees one of an input, or one of another width of what is no view itself."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -22,7 +25,8 @@ aten = torch.ops.aten
     [
         (torch.float32, True, None),
         (torch.float32, False, Reason.LOWERING),
-        (torch.int16, True, Reason.LOWERING),  # of another width: a kernel makes it
+        (torch.int16, True, None),  # of another width: Inductor calls the operator
+        (torch.int16, False, None),
     ],
 )
 def test_what_is_written_behind_it(dtype: torch.dtype, is_input: bool, reason: Reason | None) -> None:
@@ -70,3 +74,47 @@ def test_an_operator_is_given_the_input_itself() -> None:
     assert torch.equal(cache, expected)
     assert given == [cache.data_ptr()] * 2
     assert [report.clones for report in reports] == [[]]
+
+
+@pytest.mark.parametrize("is_gapped", [False, True])
+def test_of_what_is_itself_a_view_an_operator_of_another_width_is_given_a_copy(is_gapped: bool) -> None:
+    """``scale(cache[4:8].view(int16))``: what is copied is the part, and the cache is written in place."""
+    b = GraphBuilder()
+    by, new = b.placeholder(torch.ones(1)), torch.ops.aten.slice_scatter.default
+    cache = b.placeholder(torch.arange(48, dtype=torch.int32).view(12, 4))
+    part = b.call(aten.slice.Tensor, cache, int(is_gapped), 0, 2)
+    written = b.v1(ops.scale.default, x=b.call(aten.view.dtype, part, torch.int16), by=by)[-1]
+    back = b.call(aten.view.dtype, written, torch.int32)
+    b.call(aten.copy_.default, cache, b.call(new, cache, back, int(is_gapped), 0, 2))
+    gm = b.finished([b.call(aten.neg.default, by)])
+    outcomes = analyze_graph(gm.graph, Options(target=INDUCTOR)).outcomes
+    assert [(o.label, o.reason) for o in outcomes][:2] == [
+        ("reinplace_test::scale.x", Reason.LOWERING),
+        ("aten::slice_scatter.self", None),
+    ]
+
+
+def packed(cache: torch.Tensor, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """As scales that are kept behind the bytes of a row: a part of a cache seen in another width."""
+    scales = cache[:, 8:16].view(torch.float32)
+    ops.scale(scales, rows[0])
+    whole = cache.view(torch.float32)
+    ops.scale(whole, rows[1])
+    cache[0] = 7
+    return whole.sum(), cache[1].view(torch.int64) + 1
+
+
+def packed_anew(cache: torch.Tensor, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The same in a buffer that the program makes."""
+    return packed(cache + 1, rows)
+
+
+@pytest.mark.parametrize("program", [packed, packed_anew])
+def test_views_of_another_width_are_written_right(program: Callable[..., Any]) -> None:
+    def inputs() -> list[torch.Tensor]:
+        return [torch.arange(128, dtype=torch.uint8).view(8, 16), torch.ones(2, 2)]
+
+    expected, given = inputs(), inputs()
+    result = program(*expected)
+    actual = torch.compile(program, fullgraph=True, options=inductor_options())(*given)
+    torch.testing.assert_close((actual, given), (result, expected))
