@@ -21,6 +21,7 @@ from ...graph.emit import Emitter
 from ...graph.journal import erase
 from ...graph.sizes import fake_mode_of, makes_sizes
 from ...memory.region import Region
+from ...ops.schema import traits_of
 
 aten: Any = torch.ops.aten
 
@@ -48,7 +49,7 @@ def return_inputs(graph: Graph, regenerated: Mapping[int, int]) -> list[Node]:
             continue
         values = list(chain(leaf))
         base = given[number] if number < len(given) else None
-        copies = ((n, _written(n, base)) for n in values)
+        copies = ((n, _written(n, base, values[:at])) for at, n in enumerate(values))
         source, written = next(((n, copy) for n, copy in copies if copy is not None), (None, None))
         if source is not None and written is not None and not any(map(makes_sizes, values)):
             returned[i] = _views_of(emitter, output, written, source, values[: values.index(source)])
@@ -67,14 +68,24 @@ def forget(graph: Graph, asking: list[Node]) -> None:
         graph.erase_node(node)
 
 
-def _written(source: Node, base: Node | None) -> Node | None:
-    """Return what copies a value into an input that is laid out like it, so that their views are alike."""
+def _written(source: Node, base: Node | None, views: list[Node]) -> Node | None:
+    """Return what copies a value into an input of which the views are the same.
+
+    Those that sizes tell are, whatever the strides: eager mode takes them of the input.
+    """
     for user in source.users:
         if user.target is aten.copy_.default and user.args == (base, source):
-            into, value = user.meta["val"], source.meta["val"]
-            if into.dtype == value.dtype and Region.of(into)[1:] == Region.of(value)[1:]:
+            into, value = Region.of(user.meta["val"]), Region.of(source.meta["val"])
+            if user.meta["val"].dtype != source.meta["val"].dtype or into.sizes != value.sizes:
+                continue
+            if into.strides == value.strides or all(map(_is_told_by_sizes, views)):
                 return user
     return None
+
+
+def _is_told_by_sizes(view: Node) -> bool:
+    traits = traits_of(view.target)
+    return not (traits.by_strides or traits.names_offset or traits.regroups or traits.retypes)
 
 
 def _views_of(emitter: Emitter, before: Node, written: Node, source: Node, views: list[Node]) -> Node:

@@ -1,4 +1,4 @@
-"""A view of another dtype: Inductor sees one of an input, or one of another width of what is no view itself."""
+"""Views of another dtype: those of an input, and those of another width of a whole, are views to Inductor."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from pytest_reinplace.passes import Report, inductor_options, observe
+from pytest_reinplace.passes import Reason, Report, inductor_options, observe
 from pytest_reinplace.passes.inductor import stage
 from pytest_reinplace.passes.inductor.mend.returned_views import forget, return_inputs
 
@@ -78,6 +78,32 @@ def test_the_caller_gets_the_right_view(
 
 def test_a_view_by_strides_too(quick: None) -> None:
     assert run(by_strides, 3, 4, 3)[0]
+
+
+@pytest.mark.parametrize("dynamic", [True, None])
+@pytest.mark.parametrize("regroups", [False, True])
+def test_an_input_with_gaps_is_written_in_place(quick: None, regroups: bool, dynamic: bool | None) -> None:
+    """The functional graph returns views of a compact value; those that sizes tell are taken of the input."""
+
+    def program(x: Tensor, rows: Tensor) -> Any:
+        first = x[0]
+        x[rows] = x[rows + 1] * 2
+        return first, x.view(2, 4, 4)[1] if regroups else x[:, 1:].t()
+
+    def inputs() -> list[Tensor]:
+        return [torch.arange(67.0)[3::2].unflatten(0, (8, 4)), torch.tensor([0, 2])]
+
+    reports, given, expected = list[Report](), inputs(), inputs()
+    compiled = torch.compile(program, fullgraph=True, dynamic=dynamic, options=inductor_options())
+    with observe(lambda report, _: reports.append(report)):
+        actual = [*compiled(*given), *given]
+    results = [*program(*expected), *expected]
+    torch.testing.assert_close(actual, results, check_stride=True)
+    assert [t.storage_offset() for t in actual] == [t.storage_offset() for t in results]
+    assert shared(actual) == shared(results)
+    assert [o.reason for o in reports[0].outcomes if o.label == "aten::index_put.self"] == [
+        Reason.LAYOUT if regroups else None
+    ]
 
 
 def test_without_it_the_view_is_another_one(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
