@@ -35,14 +35,15 @@ class InductorTarget(Target):
 
         A view of another dtype of the same width is one of an input: what is computed has no memory yet that
         another dtype could look at. For one of another width Inductor calls the operator, on a copy of an
-        operand that is itself a view, or has gaps.
+        operand that is itself a view, or has gaps. Of an input that is not aligned it makes a copy on a GPU,
+        and does not copy back what is written through such a call.
         """
         if node.target is not torch.ops.aten.view.dtype:
             return schema_of(node.target).lowered_as_view
         source = node.all_input_nodes[0]
         if source.meta["val"].element_size() == node.meta["val"].element_size():
             return of_input
-        return not is_view(source) and has_usual_strides(source.meta["val"])
+        return not of_input and not is_view(source) and has_usual_strides(source.meta["val"])
 
     def runs_form(self, form: Any) -> bool:
         """Return whether an in-place form is lowered to what the functional one computes."""

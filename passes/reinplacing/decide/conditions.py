@@ -24,7 +24,7 @@ from ...reason import Reason
 from ..facts import price
 from ..facts.candidate import Candidate
 from ..facts.decision import Decision
-from ..facts.place import Place, Read, Storage, Write
+from ..facts.place import SEEN, Place, Read, Storage, Write
 from ..facts.refusal import Refusal
 from . import part_copy
 from .no_change import is_unchanged, lies_there
@@ -46,8 +46,9 @@ def judge(decision: Decision, candidate: Candidate) -> Refusal | None:
     for storage in (result, operand):  # nothing was accepted into a sealed root
         if storage.sealed is not None:
             return Refusal(storage.sealed, (storage.seal,) if storage.seal is not None else ())
-    view = decision.model.unseen.get(candidate.operand_node)
-    if view is not None and not decision.model.target.sees_view(view, decision.root(operand).is_input):
+    unseen = decision.model.unseen.get(candidate.operand_node, SEEN)
+    view = unseen.of_input if decision.root(operand).is_input else unseen.computed
+    if view is not None:
         return Refusal(Reason.LOWERING, (view,))
     refusal = decision.model.target.refusal(decision, candidate)
     if refusal is not None:

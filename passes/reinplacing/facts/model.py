@@ -28,7 +28,7 @@ from .calls import Calls
 from .candidate import Candidate
 from .options import Options
 from .pending import Shelves
-from .place import Place, Read, Storage, Value, Write, collect, mapped, places, reads_alike
+from .place import Place, Read, Storage, Unseen, Value, Write, collect, mapped, places, reads_alike
 from .premises import Premises
 from .target import Target
 
@@ -64,7 +64,7 @@ class Model:
         self.idle: list[Node] = []
         self.outputs: list[tuple[Node, Place]] = []
         self.relaid: dict[Node, Any] = {}
-        self.unseen: dict[Node, Node] = {}  # views that the target may copy, and what views these
+        self.unseen: dict[Node, Unseen] = {}
         self.tried: dict[Node, list[Any]] = {}  # all layouts looked at, the one in ``relaid`` the last
         self.premises: Premises = premises.leaving(self.calls.known.staying(graph))
         self.layouts: Layouts = self.calls.known.of(graph, self._pinning())

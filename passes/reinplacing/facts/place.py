@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.fx import Node
@@ -48,6 +48,21 @@ class Storage:
 
     def __repr__(self) -> str:
         return f"<storage {self.index} of {self.node.name}>"
+
+
+class Unseen(NamedTuple):
+    """Through which view a value is seen that the target may copy: what is written there may be lost.
+
+    Args:
+        computed: that view where the buffer is computed, ``None`` where there is none.
+        of_input: that view where the buffer is an input's.
+    """
+
+    computed: Node | None = None
+    of_input: Node | None = None
+
+
+SEEN = Unseen()
 
 
 @dataclasses.dataclass(slots=True, unsafe_hash=True)

@@ -23,7 +23,7 @@ from ..facts import price
 from ..facts.calls import Calls
 from ..facts.model import Model
 from ..facts.options import DEFAULT, Options
-from ..facts.place import Place, Write, followed, mapped, places
+from ..facts.place import SEEN, Place, Unseen, Write, followed, mapped, places
 from ..facts.premises import Premises
 from ..kinds import kind
 from ..kinds.view_scatter import check_reach
@@ -240,13 +240,14 @@ def _visit_view(model: Model, node: Node, schema: OpSchema) -> None:
 
 def _note_unseen(model: Model, node: Node, operand: Any) -> None:
     """Record that what is written through a view may be a copy; what is read through it may be one, too."""
-    behind = model.unseen.get(operand)
-    if not model.target.sees_view(node, of_input=True) or (
-        behind is None and not model.target.sees_view(node, of_input=False)
-    ):
-        model.unseen[node] = node
-    elif behind is not None:
-        model.unseen[node] = behind
+    behind = model.unseen.get(operand, SEEN)
+    sees = model.target.sees_view
+    unseen = Unseen(
+        behind.computed if sees(node, of_input=False) else node,
+        behind.of_input if sees(node, of_input=True) else node,
+    )
+    if unseen != SEEN:
+        model.unseen[node] = unseen
 
 
 def _visit_pure(model: Model, node: Node) -> None:

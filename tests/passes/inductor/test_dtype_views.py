@@ -25,7 +25,7 @@ aten = torch.ops.aten
     [
         (torch.float32, True, None),
         (torch.float32, False, Reason.LOWERING),
-        (torch.int16, True, None),  # of another width: Inductor calls the operator
+        (torch.int16, True, Reason.LOWERING),  # of another width: Inductor calls the operator
         (torch.int16, False, None),
     ],
 )
