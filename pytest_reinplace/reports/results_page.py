@@ -113,10 +113,9 @@ def _bounds(results: Sequence[Result]) -> Iterator[str]:
     known = [r.measurement.tested for r in results if _bound_of(r) is not None]
     if known:
         exact = sum(side.peak_bytes == side.lower_bound for side in known)
-        noun = "entries" if known[1:] else "entry"
         near = sum(side.peak_bytes <= _NEAR * (side.lower_bound or 0) for side in known)
-        yield f"Of {len(known)} {noun} with a lower bound of the peak, {exact} hold exactly that,"
-        yield f"and {near} at most {_NEAR} times that."
+        yield f"Entries whose lower bound of the peak is known: {len(known)}. Just that is held by {exact},"
+        yield f"at most {_NEAR} times that by {near}."
         yield ""
 
 

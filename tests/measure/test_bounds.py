@@ -115,7 +115,7 @@ def test_files_tables_and_the_results_page_have_it(project: pytest.Pytester) -> 
     out = project.path / "r.md"
     assert main(["results", str(project.path / "a.json"), str(out)]) == 0
     text = out.read_text()
-    assert "Of 1 entry with a lower bound of the peak, 0 hold exactly that,\nand 1 at most" in text
+    assert "is known: 1. Just that is held by 0,\nat most 1.1 times that by 1." in text
     assert " | 544 B | 512 B | 1.06 | " in text
 
 
