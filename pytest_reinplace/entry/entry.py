@@ -26,6 +26,7 @@ _OPTIONAL = (
     "dynamic",
     "fullgraph",
     "grad",
+    "max_peak_over_bound",
     "name",
     "options",
     "presets",
@@ -42,7 +43,10 @@ _NOT_AHEAD = {
     "fullgraph": (False, "an exported program is one graph"),
     "grad": (True, "a library of AOTInductor has no backward"),
 }
-_PRESET = ("args", "backend", "clones", "copies", "tolerance", "unrunnable")
+_RATIO = "max_peak_over_bound"
+_PRESET = ("args", "backend", "clones", "copies", _RATIO, "tolerance", "unrunnable")
+# What there is only where Inductor makes programs of what it lowers.
+_OF_INDUCTOR = ("copies", _RATIO)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -58,6 +62,8 @@ class Preset:
         unrunnable: for each pass with which the program must not be run, why: it would take the device down.
         copies: for each pass under test, the labels of the copies that lowering is expected to add. They are
             held against what came where the backend is ``inductor``.
+        max_peak_over_bound: how many times its lower bound a call may hold, with any pass or for each; no
+            limit where the backend is ``graph``.
     """
 
     device: str
@@ -67,6 +73,12 @@ class Preset:
     tolerance: Tolerance
     unrunnable: Mapping[str, str] = dataclasses.field(default_factory=dict)
     copies: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    max_peak_over_bound: float | Mapping[str, float] | None = None
+
+    def peak_over_bound(self, pass_name: str) -> float | None:
+        """Return how many times its lower bound a call may hold with a pass; ``None`` without a limit."""
+        found = self.max_peak_over_bound
+        return found.get(pass_name) if isinstance(found, Mapping) else found
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -136,7 +148,18 @@ def _booleans(keys: Mapping[str, Located]) -> dict[str, bool]:
             if found.get(name) is refused:
                 wrong = str(refused).lower()
                 raise keys[name].error(f"'{name}: {wrong}' does not go with 'ahead_of_time: true': {why}")
+        _refuse_ratio(keys)
     return found
+
+
+def _refuse_ratio(keys: Mapping[str, Located]) -> None:
+    """Refuse a limit of what a library of AOTInductor holds: nobody can follow its programs."""
+    presets = keys["presets"].mapping().values() if "presets" in keys else ()
+    for record in (keys, *(one.mapping() for one in presets)):
+        if _RATIO in record:
+            raise record[_RATIO].error(
+                f"'{_RATIO}' does not go with 'ahead_of_time: true': no lower bound of a library is known"
+            )
 
 
 def _name(item: Located) -> str:
@@ -173,16 +196,18 @@ def _preset(device: str, common: Mapping[str, Located], own: Mapping[str, Locate
     """Return a preset: its own keys over those of the whole entry; ``args`` and ``clones`` are merged."""
     both = {**common, **own}
     backend = both["backend"].choice(sorted(BACKENDS)) if "backend" in both else _default_backend(device)
-    if "copies" in own and backend == "graph":
-        raise own["copies"].error(
-            "'copies' does not go with backend graph, which lowers nothing; add 'backend: inductor'"
-        )
+    for name in _OF_INDUCTOR:
+        if name in own and backend == "graph":
+            raise own[name].error(
+                f"'{name}' does not go with backend graph, which lowers nothing; add 'backend: inductor'"
+            )
     return Preset(
         device=device,
         args={**_args(common.get("args")), **_args(own.get("args"))},
         backend=backend,
         clones={**_labels(common.get("clones")), **_labels(own.get("clones"))},
         copies={**_labels(common.get("copies")), **_labels(own.get("copies"))},
+        max_peak_over_bound=_ratio(both[_RATIO]) if _RATIO in both else None,
         tolerance=_tolerance(both["tolerance"]) if "tolerance" in both else Tolerance(),
         unrunnable={**_reasons(common.get("unrunnable")), **_reasons(own.get("unrunnable"))},
     )
@@ -208,6 +233,20 @@ def _labels(item: Located | None) -> dict[str, tuple[str, ...]]:
         return {}
     passes = _by_pass(item, "a mapping from pass to list of labels")
     return {name: labels.strings() for name, labels in passes.items()}
+
+
+def _ratio(item: Located) -> float | dict[str, float]:
+    if not isinstance(item.value, dict):
+        return _at_least_one(item)
+    passes = _by_pass(item, "a mapping from pass to number")
+    return {name: _at_least_one(value) for name, value in passes.items()}
+
+
+def _at_least_one(item: Located) -> float:
+    value = item.value
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value < float("inf"):
+        raise item.expected("a finite number of at least 1: no call holds less than its lower bound")
+    return float(value)
 
 
 def _reasons(item: Located | None) -> dict[str, str]:

@@ -14,14 +14,18 @@ from typing import TYPE_CHECKING, Any
 from ..base.nearest import nearest_attribute
 from ..base.progress import Progress
 from ..call.program import BuilderError, Program
-from ..call.twin import differences, leaves, twin
+from ..call.state import State
+from ..call.twin import Twin, differences, leaves, twin
 from ..capture import _triton, triton_cpu
 from ..copies.lowering import Lowering
+from ..lowered.calls import Calls
 from . import ahead_of_time
 from .entry import Entry, Preset
+from .held import Held, held
 from .verdict import EntryVerdict
 
 if TYPE_CHECKING:
+    from ..capture.capture import Capture
     from ..capture.followed import Following
 
 
@@ -59,27 +63,50 @@ def run(
     from ..capture.capture import Capture
 
     torch.compiler.reset()
+    capture = Capture(
+        pass_name,
+        backend,
+        pictured=pictured,
+        verified=verified,
+        progress=progress,
+        asker="entry",
+        following=following,
+        onlooker=Lowering,
+    )
     with importable(entry.path.parent, rootdir), triton_cpu.working(), built(entry, preset) as program:
-        pair = twin(program)
-        eager = pair.after_eager(called(pair.eager.fn, pair.eager, entry))
-        compiling = Capture(
-            pass_name,
-            backend,
-            pictured=pictured,
-            verified=verified,
-            progress=progress,
-            asker="entry",
-            following=following,
-            onlooker=Lowering,
+        return _verdict(entry, preset, program, capture)
+
+
+def _verdict(entry: Entry, preset: Preset, program: Program, capture: Capture) -> EntryVerdict:
+    """Run a program eagerly and under a capture, and compare; where a limit asks for it, follow a call."""
+    import torch
+
+    pair, backend = twin(program), capture.backend
+    eager = pair.after_eager(called(pair.eager.fn, pair.eager, entry))
+    is_limited = backend == "inductor" and preset.peak_over_bound(capture.pass_name) is not None
+    state, calls = (strided(pair) if is_limited else None), Calls()
+    lowering = calls.lowering() if is_limited else contextlib.nullcontext()
+    with configured(entry), capture, lowering:
+        just_in_time = functools.partial(
+            torch.compile, fullgraph=entry.fullgraph, dynamic=entry.dynamic or None
         )
-        with configured(entry), compiling as capture:
-            just_in_time = functools.partial(
-                torch.compile, fullgraph=entry.fullgraph, dynamic=entry.dynamic or None
-            )
-            fn = ahead_of_time.chosen(entry, backend, just_in_time)(pair.program.fn)
-            compiled = pair.after_compiled(called(fn, pair.program, entry))
-    found = tuple(differences(eager, compiled, preset.tolerance))
-    return EntryVerdict(entry, preset, pass_name, backend, tuple(capture.checked_graphs), found)
+        fn = ahead_of_time.chosen(entry, backend, just_in_time)(pair.program.fn)
+        compiled = pair.after_compiled(called(fn, pair.program, entry))
+        found = tuple(differences(eager, compiled, preset.tolerance))
+        graphs, memory = tuple(capture.checked_graphs), Held()
+        del eager, compiled
+        if state is not None:
+            again = functools.partial(called, fn, pair.program, entry)
+            memory = held(calls, again, state.restore, preset.device)
+    return EntryVerdict(entry, preset, capture.pass_name, backend, graphs, found, memory)
+
+
+def strided(pair: Twin) -> State:
+    """Return the state of a twin's original, as far as it can be put back."""
+    import torch
+
+    originals = (tensor for _, tensor, _ in pair.tensors)
+    return State(tensor for tensor in originals if tensor.layout == torch.strided)
 
 
 # Inductor pads a matrix product where two timings say so, and what is padded takes other memory: an exact

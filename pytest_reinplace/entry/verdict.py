@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ..base import wording
 from ..copies import allowed
 from .entry import Entry, Preset
+from .held import Held
 
 if TYPE_CHECKING:
     from ..capture.captured import CapturedGraph
@@ -26,6 +27,7 @@ class EntryVerdict:
         backend: ``"graph"`` or ``"inductor"``.
         graphs: what was compiled, with a report each.
         differences: from the eager run, most telling first.
+        held: what a call of it holds.
     """
 
     entry: Entry
@@ -34,6 +36,7 @@ class EntryVerdict:
     backend: str
     graphs: tuple[CapturedGraph, ...]
     differences: tuple[str, ...]
+    held: Held = dataclasses.field(default_factory=Held)
 
     @property
     def expected(self) -> tuple[str, ...] | None:
@@ -66,6 +69,13 @@ class EntryVerdict:
             return allowed.Told((problem,))
         return allowed.difference(self.graphs, expected)
 
+    def _in_memory(self) -> allowed.Told:
+        """Return in how far a call holds more times its lower bound than the entry allows, as for copies."""
+        most = self.preset.peak_over_bound(self.pass_name)
+        if most is None or self.backend != "inductor":
+            return allowed.Told()
+        return self.held.excess(most, self.entry.where)
+
     def _faults(self) -> list[str]:
         """Return what is wrong whatever clones the entry lists."""
         found = [*self.differences]
@@ -73,7 +83,7 @@ class EntryVerdict:
             f"graph {graph.id} could not be judged: {graph.problem}" for graph in self.graphs if graph.problem
         ]
         found += [graph.suspicion for graph in self.graphs if graph.suspicion]
-        return [*found, *self._unexercised(), *self._in_copies().problems]
+        return [*found, *self._unexercised(), *self._in_copies().problems, *self._in_memory().problems]
 
     def _unexercised(self) -> list[str]:
         if not self.graphs:
@@ -100,5 +110,5 @@ class EntryVerdict:
                 f"expected {list(self.expected)}, at clones.{self.pass_name} in {self.entry.where}",
                 f"got      {self.clones}",
             ]
-        lines += self._in_copies().details
+        lines += [*self._in_copies().details, *self._in_memory().details]
         return "\n".join(lines)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ..record.figures import Measurement
+from ..record.figures import Measurement, Side
 from .sides import Effort
 
 FIXTURE = "benchmark"
@@ -74,7 +74,12 @@ def report(item: pytest.Item, found: Measurement) -> None:
         return
     fixture.extra_info.update(
         {
-            side.name: {**side.exact, "runtime": side.runtime, "compile_seconds": side.compile_seconds}
+            side.name: {
+                **side.exact,
+                **_of_programs(side),
+                "runtime": side.runtime,
+                "compile_seconds": side.compile_seconds,
+            }
             for side in found.sides.values()
         }
     )
@@ -82,6 +87,11 @@ def report(item: pytest.Item, found: Measurement) -> None:
     replay.times = list(found.tested.times)
     if replay.times:
         fixture.pedantic(lambda: None, rounds=len(replay.times), iterations=1)
+
+
+def _of_programs(side: Side) -> dict[str, int]:
+    known = {"static_peak": side.static_peak, "lower_bound": side.lower_bound}
+    return {name: nbytes for name, nbytes in known.items() if nbytes is not None}
 
 
 def withdraw(item: pytest.Item) -> None:

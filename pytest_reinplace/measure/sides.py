@@ -15,15 +15,17 @@ from ..base import _torch
 from ..base.progress import Progress
 from ..call import call, peak
 from ..call.program import Program
-from ..call.state import State
 from ..call.twin import Run, Twin, differences, twin
 from ..capture import install, pass_under_test, triton_cpu
 from ..capture.capture import Capture
 from ..copies.lowering import Lowering
 from ..entry import ahead_of_time
-from ..entry.run import built, called, configured, importable, plainly
+from ..entry.held import held
+from ..entry.run import built, called, configured, importable, plainly, strided
 from ..entry.verdict import EntryVerdict
+from ..lowered.calls import Calls
 from ..record.figures import EAGER, STOCK, Side
+from ..record.held import figures_of
 from . import bandwidth, clock, group
 
 if TYPE_CHECKING:
@@ -150,13 +152,11 @@ class _Bench:
     def __init__(
         self, entry: Entry, preset: Preset, program: Program, backend: str, progress: Progress, alone: Alone
     ) -> None:
-        import torch
-
         self._entry, self._preset, self._backend, self._progress = entry, preset, backend, progress
         self._alone = alone
         self._pair: Twin = twin(program)
-        originals = (tensor for _, tensor, _ in self._pair.tensors)
-        self._state = State(t for t in originals if t.layout == torch.strided)
+        self._state = strided(self._pair)
+        self._programs = Calls() if backend == "inductor" and not entry.ahead_of_time else None
         self._eager: Run | None = self._pair.after_eager(called(self._pair.eager.fn, self._pair.eager, entry))
         self._calls: dict[str, Callable[[], object]] = {EAGER: lambda: plainly(program.fn, program, entry)}
         self._verdicts: dict[str, EntryVerdict] = {}
@@ -196,7 +196,8 @@ class _Bench:
             graphs.extend(capturing.checked_graphs)
             self._judge(name, tuple(graphs), result)
 
-        with _torch.counting_moved_bytes() as moved:
+        lowering = self._programs.lowering() if self._programs else contextlib.nullcontext()
+        with _torch.counting_moved_bytes() as moved, lowering:
             taken = self._compiled(name, capturing, judge)
         clones = [o for graph in graphs for o in graph.report.outcomes if not o.reinplaced]
         self._facts[name] = {
@@ -260,6 +261,7 @@ class _Bench:
             for name, one in self._calls.items():
                 self._state.restore()
                 self._facts[name]["peak_bytes"] = peak.measured(one, device)[1]
+            self._follow()
         if not effort.seconds:
             sides = {name: Side(name, times=(), **facts) for name, facts in self._facts.items()}
             return Measured((*self._verdicts.values(),), sides, 0, lambda: sides, None, self._failed)
@@ -269,6 +271,17 @@ class _Bench:
         copying, first = bandwidth.of_copy(device), self._timed(calls, rounds)
         again = functools.partial(self._anew, calls, rounds)
         return Measured((*self._verdicts.values(),), first, calls, again, copying, self._failed)
+
+    def _follow(self) -> None:
+        """Note what the programs of the pass under test hold, and must, before anything is timed."""
+        if self._programs is None:
+            return
+        *_, name = self._calls
+        found = held(self._programs, self._calls[name], self._state.restore, self._preset.device)
+        self._programs = None  # it knows constants of the programs
+        self._verdicts[name] = dataclasses.replace(self._verdicts[name], held=found)
+        memory = [] if found.memory is None else [found.memory.figures()]
+        self._facts[name].update(figures_of(memory), lower_bound=found.bound)
 
     def _anew(self, calls: int, rounds: int) -> dict[str, Side]:
         """Compile every pass's side anew, and time all sides.

@@ -9,6 +9,7 @@ from typing import Any
 
 EAGER = "eager"
 STOCK = "inductor"
+_COUNTS = ("clones", "clone_bytes", "moved_bytes", "least_bytes", "static_peak", "lower_bound")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -24,6 +25,8 @@ class Side:
         compile_seconds: how long the first call took; ``None`` for eager.
         moved_bytes: what Inductor counts that its kernels read and write; ``None`` where it compiled nothing.
         least_bytes: what its graphs have to move at least, inputs read once and results written once.
+        static_peak: the most that one of its programs holds by itself; ``None`` where that is not known.
+        lower_bound: what its programs must hold at some time, in any order of their lines; ``None`` likewise.
     """
 
     name: str
@@ -34,6 +37,8 @@ class Side:
     compile_seconds: float | None = None
     moved_bytes: int | None = None
     least_bytes: int | None = None
+    static_peak: int | None = None
+    lower_bound: int | None = None
 
     @property
     def runtime(self) -> float | None:
@@ -46,6 +51,11 @@ class Side:
         found = {"clones": self.clones, "clone_bytes": self.clone_bytes, "peak_bytes": self.peak_bytes}
         return {metric: figure for metric, figure in found.items() if figure is not None}
 
+    @property
+    def over_bound(self) -> float | None:
+        """The peak by the lower bound; ``None`` where that is 0 or not known."""
+        return self.peak_bytes / self.lower_bound if self.lower_bound else None
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, with ``runtime``."""
         return {**dataclasses.asdict(self), "times": list(self.times), "runtime": self.runtime}
@@ -53,7 +63,7 @@ class Side:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Side:
         """Return what :meth:`to_dict` gave; raises ``KeyError``, ``TypeError`` or ``ValueError``."""
-        counts = {name: data.get(name) for name in ("clones", "clone_bytes", "moved_bytes", "least_bytes")}
+        counts = {name: data.get(name) for name in _COUNTS}
         seconds = data.get("compile_seconds")
         return cls(
             name=str(data["name"]),

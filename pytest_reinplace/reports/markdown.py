@@ -57,7 +57,7 @@ def markdown(report: Mapping[str, Any], most: int = MOST_CHARACTERS) -> str:
         parts.append(_passes(report, most - sum(len(part) + 1 for part in parts)))
     if found:
         left = most - sum(len(part) + 1 for part in parts)
-        parts.append(_folded(f"measured: {len(found)}", measured.HEADS, measured.rows(found), left))
+        parts.append(_folded(f"measured: {len(found)}", measured.heads(found), measured.rows(found), left))
     return "\n".join(parts)
 
 

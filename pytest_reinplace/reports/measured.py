@@ -9,8 +9,6 @@ from ..base.markdown_cell import in_code, table_row
 from ..measure import table
 from ..measure.result import Result
 
-HEADS = ("entry", *table.COLUMNS)
-
 
 def results(report: Mapping[str, Any]) -> list[tuple[str, Result]]:
     """Return what was measured, by test id."""
@@ -30,10 +28,16 @@ def told(found: Sequence[tuple[str, Result]]) -> Iterator[str]:
             yield f"### {title}\n\n" + "\n".join(lines) + "\n"
 
 
+def heads(found: Sequence[tuple[str, Result]]) -> tuple[str, ...]:
+    """Return the heads over :func:`rows`."""
+    return ("entry", *table.columns(result.measurement for _, result in found))
+
+
 def rows(found: Sequence[tuple[str, Result]]) -> Iterator[str]:
     """Yield a row for each side of each entry."""
+    _, *columns = heads(found)
     for _, result in found:
         entry = in_code(result.measurement.entry)
-        for cells in table.rows(result.measurement):
+        for cells in table.rows(result.measurement, columns):
             yield table_row([entry, in_code(cells[0]), *cells[1:]])
             entry = ""

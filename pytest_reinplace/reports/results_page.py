@@ -37,11 +37,12 @@ def page(results: Sequence[Result], versions: Mapping[str, str], plot: str, abou
         + (f" A plain copy moves {max(copies) / 1e9:.0f} GB/s there." if copies else ""),
         "",
         *(["```console", f"$ {about}", "```", ""] if about else []),
-        _LEGEND,
+        _LEGEND.format(bound=_BOUND if any(_bound_of(one) is not None for one in found) else ""),
         "",
         f"![peak memory and runtime by Inductor's]({plot})",
         "",
         *_totals(found),
+        *_bounds(found),
         *told([(result.measurement.entry, result) for result in found]),
         "## Entry by entry",
         "",
@@ -55,7 +56,7 @@ _LEGEND = """\
 Each entry runs eagerly, with Inductor's own pass, and with ours (`exact`), in rounds that interleave them.
 
 * *peak*: the most memory above the level before the call, exact to the byte;
-* *runtime*: the median of the rounds;
+{bound}* *runtime*: the median of the rounds;
 * *beside*: the runtime divided by that of Inductor's pass in the same rounds, with bounds of 99.9 %;
 * *moves*: the bytes that the kernels read and write, as Inductor counts them: each operand as a whole;
 * *least*: the bytes that any compiler has to move: each input read once, each result written once. What the
@@ -65,10 +66,22 @@ Each entry runs eagerly, with Inductor's own pass, and with ours (`exact`), in r
 * *compile*: the first call."""
 
 
+_BOUND = """\
+* *bound*: the least that the programs of our pass must hold at some time, whatever the order of their lines;
+* *over*: the peak divided by that;
+"""
+_NEAR = 1.1
+
+
+def _bound_of(result: Result) -> int | None:
+    return result.measurement.tested.lower_bound
+
+
 def _table(found: Measurement) -> Iterator[str]:
-    yield table_row(table.COLUMNS)
-    yield "|" + " --- |" * len(table.COLUMNS)
-    for first, *rest in table.rows(found):
+    heads = table.columns([found])
+    yield table_row(heads)
+    yield "|" + " --- |" * len(heads)
+    for first, *rest in table.rows(found, heads):
         yield table_row([in_code(first), *rest])
 
 
@@ -93,6 +106,17 @@ def _totals(results: Sequence[Result]) -> Iterator[str]:
     shorter = shown("clone_bytes", max(saved, 0))
     yield f"Clones that Inductor's pass makes and ours does not, in one call of each: {shorter}."
     yield ""
+
+
+def _bounds(results: Sequence[Result]) -> Iterator[str]:
+    """Yield how many entries hold what they must, where that is known."""
+    known = [r.measurement.tested for r in results if _bound_of(r) is not None]
+    if known:
+        exact = sum(side.peak_bytes == side.lower_bound for side in known)
+        near = sum(side.peak_bytes <= _NEAR * (side.lower_bound or 0) for side in known)
+        yield f"Entries whose lower bound of the peak is known: {len(known)}. Just that is held by {exact},"
+        yield f"at most {_NEAR} times that by {near}."
+        yield ""
 
 
 def plot(results: Sequence[Result]) -> str:

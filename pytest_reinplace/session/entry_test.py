@@ -79,8 +79,10 @@ def _measured(
         ruling = _ruling(figures(found.sides), known, settings, lambda: figures(found.again()))
     without = {**preset.unrunnable, **found.failed}
     unrun = tuple(f"not run with {name}: {why}" for name, why in without.items())
-    ruling = dataclasses.replace(ruling, remarks=(*unrun, *_wrong_elsewhere(found), *ruling.remarks))
     verdict = found.verdicts[-1]
+    unbound = (f"no lower bound: {verdict.held.problem}",) if verdict.held.is_odd else ()
+    remarks = (*unrun, *_wrong_elsewhere(found), *unbound, *ruling.remarks)
+    ruling = dataclasses.replace(ruling, remarks=remarks)
     is_right = not verdict.problems() or updating.accepts(item, verdict)
     return verdict, Result(figures(found.sides, found.calls, found.copy_bandwidth), ruling, is_right)
 

@@ -52,6 +52,43 @@ def test_the_page_has_a_table_for_each_entry(report: Path, capsys: pytest.Captur
     assert "](results.svg)" in text
 
 
+def bounded(peak: int, bound: int | None, entry: str) -> Result:
+    found = measurement(entry=entry, peak_bytes=peak, **({} if bound is None else {"lower_bound": bound}))
+    return Result(found, Ruling(), True)
+
+
+def test_the_page_says_how_far_peaks_are_from_their_lower_bound(tmp_path: Path) -> None:
+    entries = {
+        "exact": (512, 512),
+        "empty": (0, 0),
+        "near": (1100, 1000),
+        "far": (3000, 1000),
+        "none": (9, None),
+    }
+    report = written(tmp_path / "a.json", *(bounded(*both, name) for name, both in entries.items()))
+    assert main(["results", str(report), str(tmp_path / "r.md")]) == 0
+    text = (tmp_path / "r.md").read_text()
+    told = "bound of the peak is known: 4. Just that is held by 2,\nat most 1.1 times that by 3."
+    assert told in text
+    assert "* *bound*: the least that the programs of our pass must hold" in text
+    rows = {part.partition("\n")[0]: part for part in text.split("### ")[1:]}
+    assert "| side | clones | clone bytes | peak | bound | over | runtime |" in rows["far"]
+    assert "| 2.9 KiB | 1000 B | 3.00 |" in rows["far"] and "| 1000 B | 1.10 |" in rows["near"]
+    assert "| 512 B | 512 B | 1.00 |" in rows["exact"] and "| 0 B | 0 B | - |" in rows["empty"]
+    assert "bound" not in rows["none"] and "| side | clones | clone bytes | peak | runtime |" in rows["none"]
+
+
+def test_a_report_of_before_has_a_page_without_bounds(report: Path) -> None:
+    data = json.loads(report.read_text())
+    for test in data["tests"].values():
+        for side in test["measured"]["sides"].values():
+            del side["lower_bound"], side["static_peak"]
+    report.write_text(json.dumps(data))
+    assert main(["results", str(report), str(report.parent / "r.md")]) == 0
+    assert "bound*" not in (report.parent / "r.md").read_text()
+    assert "lower bound" not in (report.parent / "r.md").read_text()
+
+
 def test_the_plot_is_a_picture_of_all_entries(report: Path) -> None:
     out = report.parent / "results.md"
     main(["results", str(report), str(out)])

@@ -26,7 +26,7 @@ from typing import Any
 import pytest
 import torch
 
-from pytest_reinplace.call import call
+from pytest_reinplace.call import call, peak
 from pytest_reinplace.call.state import State
 from pytest_reinplace.capture import triton_cpu
 from pytest_reinplace.capture.capture import Capture
@@ -36,10 +36,12 @@ from pytest_reinplace.lowered.calls import Calls
 from pytest_reinplace.lowered.memory import Memory, memory
 
 from ..house.checkout import ROOT
+from . import above_eager
 
 CORPUS = os.environ.get("COVERAGE_CORPUS", "*")
 DEVICE = os.environ.get("COVERAGE_DEVICE", "cpu")
 JOBS = int(os.environ.get("COVERAGE_JOBS", "1"))
+_EAGER_CALLS = 3  # a profile counts what one call releases of the one before only where it saw both
 SECONDS = float(os.environ.get("COVERAGE_SECONDS", "36000"))
 PAGE = ROOT / "docs" / ("memory-coverage.md" if DEVICE == "cpu" else f"memory-coverage-{DEVICE}.md")
 _HEAD = """
@@ -53,14 +55,25 @@ called with. *Before* is what was held when that program began. *Workspace* is w
 seen to take for itself. Together they are the measured peak; *unexplained* is what is left. *Allocations*
 counts the static ones, and *gaps* the lines after which another number of bytes was held than the static run
 says. *Bound* is the [lower bound](memory.md#the-lower-bound) of the peak, and *over* the measured peak by it.
+*Eager* is the peak of the same call without a compiler.
 
 {notes}
 
 {told}
 
 | entry | programs | allocations | before | static | workspace | of | measured | unexplained | gaps | bound \
-| over |
-|---|---|---|---|---|---|---|---|---|---|---|---|
+| over | eager |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|
+"""
+_ABOVE = """
+## Above eager's peak
+
+{below} of {known} entries hold at most what eager holds. The others, and why:
+
+{causes}
+
+| entry | measured | eager | why |
+|---|---|---|---|
 """
 
 
@@ -86,12 +99,18 @@ class Row:
     name: str
     memory: Memory | None = None
     problem: str = ""
+    eager: int = 0
 
     @property
     def problems(self) -> list[str]:
         """Why it, or one of its programs, is not known."""
         programs = self.memory.programs if self.memory else ()
         return [text for text in (self.problem, *(one.problem for one in programs)) if text]
+
+    @property
+    def is_above_eager(self) -> bool:
+        """Whether it holds more than eager does."""
+        return self.memory is not None and self.memory.measured > self.eager
 
     def __str__(self) -> str:
         found = self.memory
@@ -117,6 +136,7 @@ class Row:
             sum(len(one.gaps) for one in found.programs),
             found.bound,
             "" if found.over_bound is None else f"{found.over_bound:.2f}",
+            self.eager,
         )
         return f"| {' | '.join(map(str, told))} |"
 
@@ -163,7 +183,8 @@ def row(path: Path) -> Row | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return Row(_name(path), _measured(path, entry, preset))
+            eager = _eager(path, entry, preset)
+            return Row(_name(path), _measured(path, entry, preset), eager=eager)
     except Exception as error:  # noqa: BLE001  (an entry that cannot run here)
         traceback.print_exc(limit=-3)
         return Row(_name(path), problem=f"{type(error).__name__}: {str(error).splitlines()[0][:100]}")
@@ -172,6 +193,19 @@ def row(path: Path) -> Row | None:
             torch.compiler.reset()
             gc.collect()
             torch.cuda.empty_cache()
+
+
+def _eager(path: Path, entry: Any, preset: Any) -> int:
+    """Return the peak of an eager call, of a program of its own: what one makes at first is there later."""
+    with importable(path.parent, ROOT), triton_cpu.working(), built(entry, preset) as program:
+        state = State(call.tensors(program.fn, program.args, program.kwargs))
+        run = functools.partial(called, program.fn, program, entry)
+        run()
+        peaks = []
+        for _ in range(_EAGER_CALLS):
+            state.restore()
+            peaks.append(peak.measured(run, DEVICE)[1])
+        return min(peaks)
 
 
 def _measured(path: Path, entry: Any, preset: Any) -> Memory:
@@ -204,8 +238,21 @@ def page(found: Sequence[Row]) -> str:
         notes=(_ON_A_CPU if is_cpu else _ON_A_GPU).strip(),
         told=told,
     ).strip()
+    lines = [head, *map(str, known), *(_above(known) if is_cpu else ())]
     problems = [f"* {row.name}: {text}" for row in found for text in row.problems]
-    return "\n".join([head, *map(str, known), *(["", "Not known:", "", *problems] if problems else []), ""])
+    return "\n".join([*lines, *(["", "## Not known", "", *problems] if problems else []), ""])
+
+
+def _above(known: Sequence[Row]) -> Iterator[str]:
+    """Yield the part of the page on entries that hold more than eager does."""
+    above = [row for row in known if row.is_above_eager]
+    causes, reasons = above_eager.causes(), above_eager.reasons()
+    named = [f"* *{name}*: {text}" for name, text in causes.items()]
+    yield ""
+    yield _ABOVE.format(below=len(known) - len(above), known=len(known), causes="\n".join(named)).strip()
+    for row in above:
+        measured = row.memory.measured if row.memory else 0
+        yield f"| {row.name} | {measured} | {row.eager} | {reasons.get(row.name, '')} |"
 
 
 @pytest.mark.usefixtures("unoptimized")
@@ -221,5 +268,9 @@ def test_write_the_page() -> None:
     assert found
     taken = [(row.name, one.taken) for row in found if row.memory for one in row.memory.programs if one.taken]
     assert [name for name, one in taken if not 0 <= one.bound <= one.peak] == []
+    if DEVICE == "cpu":
+        above = {row.name for row in found if row.is_above_eager}
+        reasons = above_eager.reasons().keys() & {row.name for row in found if row.memory}
+        assert above == reasons, "above_eager.yaml has a reason for each entry above eager, and for no other"
     unexplained = [row.name for row in found if row.memory is not None and row.memory.unexplained]
     assert DEVICE != "cpu" or all(name.startswith("triton-") for name in unexplained), unexplained

@@ -25,6 +25,8 @@ RIGHT = [
     "builder: a.b:c\nclones: {exact: []}\npresets: {cuda: {unrunnable: {inductor: why}, tolerance: 0}}\n",
     "builder: a.b:c\nclones: {}\nahead_of_time: true\ndynamic: false\ngrad: false\nfullgraph: true\n",
     "builder: a.b:c\nclones: {}\nahead_of_time: false\ndynamic: true\ngrad: true\nfullgraph: false\n",
+    "builder: a.b:c\nclones: {}\nmax_peak_over_bound: 1.5\n",
+    "builder: a.b:c\nclones: {}\npresets: {cuda: {max_peak_over_bound: {exact: 1}}}\n",
 ]
 WRONG = [
     "builder: a.b\nclones: {}\n",
@@ -43,6 +45,12 @@ WRONG = [
     "builder: a.b:c\nclones: {}\nahead_of_time: true\ndynamic: true\n",
     "builder: a.b:c\nclones: {}\nahead_of_time: true\ngrad: true\n",
     "builder: a.b:c\nclones: {}\nahead_of_time: true\nfullgraph: false\n",
+    "builder: a.b:c\nclones: {}\nmax_peak_over_bound: 0.5\n",
+    "builder: a.b:c\nclones: {}\nmax_peak_over_bound: true\n",
+    "builder: a.b:c\nclones: {}\nmax_peak_over_bound: {exakt: 2}\n",
+    "builder: a.b:c\nclones: {}\nmax_peak_over_bound: {exact: 0}\n",
+    "builder: a.b:c\nclones: {}\nmax_peak_over_bound: 2\nahead_of_time: true\n",
+    "builder: a.b:c\nclones: {}\nahead_of_time: true\npresets: {cuda: {max_peak_over_bound: 2}}\n",
 ]
 
 
