@@ -6,6 +6,7 @@ import functools
 import importlib
 import inspect
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -113,6 +114,14 @@ def regenerated_outputs(graph: Any) -> dict[int, int]:
     outputs = ((i, d.idx) for i, d in enumerate(found) if type(d).__name__ == "PlainAOTOutput")
     infos = ((i, results[n]) for i, n in outputs if n < len(results))
     return {i: int(info.base_idx) for i, info in infos if info.output_type.name in _REGENERATED}
+
+
+def ask_strides(output: Node, index: int, strides: Sequence[Any]) -> None:
+    """Ask Inductor for other strides of an output than it wrote down of the graph, lest it copy for those."""
+    asked = list(output.meta.get("original_output_strides") or ())
+    if index < len(asked):
+        asked[index] = tuple(strides)
+        output.meta["original_output_strides"] = asked
 
 
 def outputs_by_taker(graph: Any) -> tuple[set[Node], set[Node]]:

@@ -22,6 +22,7 @@ from ...graph.journal import erase
 from ...graph.sizes import fake_mode_of, makes_sizes
 from ...memory.region import Region
 from ...ops.schema import traits_of
+from .._torch import ask_strides
 
 aten: Any = torch.ops.aten
 
@@ -52,7 +53,9 @@ def return_inputs(graph: Graph, regenerated: Mapping[int, int]) -> list[Node]:
         copies = ((n, _written(n, base, values[:at])) for at, n in enumerate(values))
         source, written = next(((n, copy) for n, copy in copies if copy is not None), (None, None))
         if source is not None and written is not None and not any(map(makes_sizes, values)):
-            returned[i] = _views_of(emitter, output, written, source, values[: values.index(source)])
+            view = _views_of(emitter, output, written, source, values[: values.index(source)])
+            ask_strides(output, i, view.meta["val"].stride())
+            returned[i] = view
         elif values[-1].op != "placeholder":
             asking.append(emitter.call(output, aten.sym_storage_offset.default, (leaf,)))
             asking[-1].meta["val"] = leaf.meta["val"].storage_offset()

@@ -122,6 +122,21 @@ def test_what_the_graph_returns() -> None:
     gm.graph.lint()
 
 
+def test_the_strides_asked_for_are_those_of_the_view() -> None:
+    """Inductor would copy the view for those that it wrote down of the functional graph."""
+
+    def program(x: Tensor) -> Tensor:
+        x.mul_(2)
+        return x[0]
+
+    gapped = torch.arange(67.0)[3::2].unflatten(0, (8, 4))
+    gm, _ = functional(program, gapped)
+    (output,) = gm.graph.find_nodes(op="output")
+    output.meta["original_output_strides"] = [(1,)]
+    return_inputs(gm.graph, {0: 0})
+    assert output.meta["original_output_strides"] == [(2,)]
+
+
 def test_what_is_not_copied_into_that_input_is_asked_where_it_begins() -> None:
     gm, _ = functional(behind, arange(8), 3, dynamic=True)
     before = str(gm.graph)
