@@ -31,7 +31,7 @@ def is_born_by_a_write(decision: Decision, root: Storage) -> bool:
     schema = schema_of(node.target)
     if schema.writes_through is not None:
         is_cloned = maker is not None and (
-            maker.index in decision.early or view_scatter.begins_at_operand(decision.model, maker.operand)
+            maker.index in decision.early or view_scatter.begins_at_operand(decision.model, maker)
         )
         return is_cloned or not schema.is_computed_scatter
     form = in_place_form(node.target)

@@ -32,12 +32,14 @@ def sees_to(node: Node) -> bool:
     return schema_of(node.target).writes_through is not None
 
 
-def begins_at_operand(model: Model, operand: Place) -> bool:
-    """Return whether a functional scatter begins where its operand does, which a rewrite may move.
+def begins_at_operand(model: Model, candidate: Candidate) -> bool:
+    """Return whether a scatter, or who uses it, asks where it begins: where its operand does, which may move.
 
     Of an expanded one torch makes a tensor of its own, with all elements.
     """
-    return model.layouts.has_names and not is_expanded(operand.value)
+    asked = model.layouts.of(candidate.node)
+    is_asked = asked.named or asked.viewed or views.is_absolute(candidate.node)
+    return bool(is_asked) and not is_expanded(candidate.operand.value)
 
 
 def bytes_written(model: Model, node: Node, place: Place) -> Region | None:
@@ -186,7 +188,7 @@ def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None
     if rewriter.is_in_place(candidate):
         if candidate.index not in rewriter.decision.already_there:
             _write_view(rewriter, node, candidate, operand)
-    elif begins_at_operand(rewriter.model, candidate.operand):
+    elif begins_at_operand(rewriter.model, candidate):
         # Views that name bytes by their offset need to know where they are.
         operand = rewriter.cloned(node, candidate, operand, node.meta["val"])
         _write_view(rewriter, node, candidate, operand)
