@@ -33,9 +33,10 @@ def viewed(node: Node) -> Node | None:
     if node.target is operator.getitem:
         source = node.args[0]
         return source if isinstance(source, Node) and is_view(source) else None
-    if not is_operator(node.target) or not schema_of(node.target).view:
+    if not is_operator(node.target):
         return None
-    return next(_nodes(argument(node, str(schema_of(node.target).returns[0]))), None)
+    schema = schema_of(node.target)
+    return _first(argument(node, str(schema.returns[0]))) if schema.view else None
 
 
 def is_view(node: Node) -> bool:
@@ -57,7 +58,7 @@ def alias_of(node: Node) -> Node | None:
     if (len(returns) > 1) is (call is node) or not isinstance(result, int) or result >= len(returns):
         return None
     name = returns[result]
-    return next(_nodes(argument(call, name)), None) if name is not None else None
+    return _first(argument(call, name)) if name is not None else None
 
 
 def chain(node: Node) -> Iterator[Node]:
@@ -107,13 +108,19 @@ def written(node: Node) -> list[Node]:
     """
     if node.op != "call_function":
         return []
-    if node.target is _torch.hop("triton_kernel_wrapper_mutation"):
-        return list(_nodes(node.kwargs["kwargs"]))
     if not is_operator(node.target):
+        is_launch = node.target is _torch.hop("triton_kernel_wrapper_mutation")
+        return list(_nodes(node.kwargs["kwargs"])) if is_launch else []
+    mutable, declared = schema_of(node.target).mutable, declaration_of(node.target)
+    if not mutable and declared is None:  # as most are
         return []
-    declared = declaration_of(node.target)
-    names = dict.fromkeys((*schema_of(node.target).mutable, *map(str, declared.writes if declared else ())))
+    names = dict.fromkeys((*mutable, *map(str, declared.writes if declared else ())))
     return [n for name in names for n in _nodes(argument(node, name))]
+
+
+def _first(value: Any) -> Node | None:
+    """Return an argument that is a node, or the first one of its nodes."""
+    return value if isinstance(value, Node) else next(_nodes(value), None)
 
 
 def _nodes(value: Any) -> Iterator[Node]:

@@ -136,6 +136,8 @@ def _layout_of(target: Any) -> Callable[..., Layout | None] | None:
         return _slice
     if target is aten.select.int:
         return _select
+    if target is aten.unsqueeze.default:
+        return _unsqueeze
     return _as_strided if target is aten.as_strided.default else None
 
 
@@ -161,6 +163,16 @@ def _select(base: torch.Tensor, dim: Any, index: Any) -> Layout | None:
     if not -size <= index < size:
         return None
     return tuple(sizes), tuple(strides), base.storage_offset() + (index % size) * stride
+
+
+def _unsqueeze(base: torch.Tensor, dim: Any) -> Layout | None:
+    if not _are_ints(dim) or not -base.dim() - 1 <= dim <= base.dim():
+        return None
+    sizes, strides, at = list(base.size()), list(base.stride()), dim % (base.dim() + 1)
+    strides.insert(at, sizes[at] * strides[at] if at < base.dim() else 1)
+    sizes.insert(at, 1)
+    offset: Any = base.storage_offset()
+    return tuple(sizes), tuple(strides), offset
 
 
 def _as_strided(base: torch.Tensor, size: Any, stride: Any, offset: Any = None) -> Layout | None:

@@ -29,6 +29,7 @@ from ..post_grad import wrappers
 from ..reinplacing.facts.decision import Decision
 from ..reinplacing.facts.options import Options, Ordering, Policy, Stage
 from ..reinplacing.facts.target import Target
+from ..reinplacing.kinds import kind
 from ..reinplacing.layout.true_values import retell_begins
 from ..reinplacing.model.fused import differs_for_speed
 from ..reinplacing.offered import offered
@@ -178,6 +179,9 @@ class ReinplacePass(CustomGraphPass):
 
     def _reinplaced(self, graph: Graph, target: Target) -> Report:
         """Write in place what may be; where a caller makes an output anew, nothing is kept for it."""
+        if not kind.occurs_in(graph):
+            attempts.reinplaced(writes=False, is_open=False)
+            return Report()
         policy: Policy = "speed" if attempts.way() == "speed" else self.policy
         asking = return_inputs(graph, regenerated_outputs(graph))
         options = Options(policy, self.order, target, caller_of(graph))

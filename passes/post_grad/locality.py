@@ -73,17 +73,20 @@ class _Moves:
 
 def _guards(graph: Graph) -> _Guards:
     """Return what may move, each with what it has to stay in front of: what follows that does so, too."""
-    base, found = bases(graph), _Guards()
+    found = _Guards()
+    stores = {node: values for node in graph.nodes if (values := may_write(node))}
+    base = bases(graph) if stores else {}
     effect: tuple[tuple[Node, str], ...] = ()
     writes: dict[Node, Node] = {}
     for node in reversed(graph.nodes):
         is_call = node.op == "call_function" and node.target is not operator.getitem
-        if is_call and is_movable(node):
-            stores = {base[n]: None for n in node.all_input_nodes}
-            found[node] = (*effect, *((writes[s], _WRITE) for s in stores if s in writes))
-        if is_barrier(node) or written(node):
+        moves = is_call and is_movable(node)
+        if moves:
+            read = dict.fromkeys(base[n] for n in node.all_input_nodes) if writes else {}
+            found[node] = (*effect, *((writes[s], _WRITE) for s in read if s in writes))
+        if written(node) or (not moves and is_barrier(node)):
             effect = ((node, _EFFECT),)
-        writes.update((base[value], node) for value in may_write(node))
+        writes.update((base[value], node) for value in stores.get(node, ()))
     return found
 
 

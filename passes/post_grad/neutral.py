@@ -53,10 +53,11 @@ def _neutral(node: Node) -> int | None:
 def _constants(graph: Graph) -> dict[Node, Any]:
     """Return all that may be one number throughout, whatever the inputs are: the number, if it is known."""
     found: dict[Node, Any] = {}
-    base = bases(graph)
-    changed = {base[value] for node in graph.nodes for value in written(node)}
+    stored = [value for node in graph.nodes for value in written(node)]
+    base = bases(graph) if stored else {}
+    changed = {base[value] for value in stored}
     for node in graph.nodes:
-        if has_tensor(node.meta.get("val")) and (node.op == "get_attr" or base[node] in changed):
+        if has_tensor(node.meta.get("val")) and (node.op == "get_attr" or base.get(node) in changed):
             found[node] = _UNKNOWN
         elif node.op == "call_function" and is_operator(node.target):
             given = [n for n in node.all_input_nodes if has_tensor(n.meta.get("val"))]

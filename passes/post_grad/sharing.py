@@ -150,14 +150,15 @@ class Sharing:
                 storage.read = math.inf if node.op == "output" else max(storage.read, at)
 
 
-def may_write(node: Node) -> Iterable[Node]:
+def may_write(node: Node) -> list[Node]:
     """Return what a functional call may write in place of a copy."""
-    if node.target is _torch.hop("triton_kernel_wrapper_functional"):
+    values: Iterable[Any] = ()
+    if is_operator(node.target):
+        traits = traits_of(node.target)
+        values = node.args[:1] if traits.is_scatter or traits.copies_first else ()
+    elif node.target is _torch.hop("triton_kernel_wrapper_functional"):
         launched: Any = node.kwargs["kwargs"]
         values = [launched[name] for name in node.kwargs["tensors_to_clone"]]  # type: ignore[union-attr]
     elif wraps_operator(node.target):
-        values = list(operands(node).values()) if is_operator(node.args[0]) else []
-    else:
-        traits = traits_of(node.target)
-        values = list(node.args[:1]) if traits.is_scatter or traits.copies_first else []
+        values = operands(node).values() if is_operator(node.args[0]) else ()
     return [value for value in values if isinstance(value, Node)]

@@ -27,10 +27,13 @@ class Times:
         given = graph.find_nodes(op="placeholder") if is_joint else ()
         tangents = [n for n in given if "tangents" in str(n.target)]
         self._backward = _reached(tangents, lambda node: node.users)
-        ends = [n for n in graph.nodes if any(u.op == "output" for u in n.users) or written(n)]
+        self._late = self._needed_late(graph) if tangents else set[Node]()
+
+    def _needed_late(self, graph: Graph) -> set[Node]:
+        """Return what no output and no write that is computed without gradients needs."""
+        ends = [*graph.output_node().all_input_nodes, *filter(written, graph.nodes)]
         forward = _reached((n for n in ends if n not in self._backward), lambda node: node.all_input_nodes)
-        called = {n for n in graph.nodes if n.op == "call_function"} if tangents else set[Node]()
-        self._late = called - forward
+        return {n for n in graph.nodes if n.op == "call_function"} - forward
 
     def of(self, node: Node) -> int:
         """Return when a node runs at the latest, as a number to compare."""

@@ -15,7 +15,7 @@ import torch
 from torch.fx import Graph, Node
 
 from ... import _torch
-from ...graph.alias import bases
+from ...graph.alias import base_of
 from ...graph.emit import Emitter
 from ...ops.computed import has_code
 from ...ops.schema import argument, is_operator, schema_of
@@ -29,14 +29,16 @@ def mark(graph: Graph) -> int:
     """Note the buffers of a graph that Inductor would not see to be written; returns how many."""
     if not defended("unseen-write"):
         return 0
-    base = bases(graph)
+    unseen = {node: operand for node in graph.nodes if (operand := _written_unseen(node)) is not None}
+    if not unseen:
+        return 0
     computed: dict[Node, bool] = {}
     written: dict[Node, Node] = {}
     for node in graph.nodes:
         computed[node] = is_of_nothing(node, computed)
-        operand = _written_unseen(node)
-        if operand is not None and computed[operand] and not operand.meta["val"].is_complex():
-            written.setdefault(base[operand], node)
+    for node, operand in unseen.items():
+        if computed[operand] and not operand.meta["val"].is_complex():
+            written.setdefault(base_of(operand), node)
     for buffer, before in written.items():
         emitter = Emitter(graph, _torch.fake_mode_of([buffer.meta["val"]]), lowered=True)
         nothing = emitter.view(before, aten.as_strided.default, (buffer, [0], [1], 0))

@@ -13,6 +13,7 @@ from torch.fx import Graph, Node
 
 from ...graph.emit import Emitter
 from ...ops import lists
+from ...ops.nested import LISTS
 from ...ops.schema import tensors
 from ..defects import defended
 from .element_op import element_op, emit_element
@@ -21,8 +22,9 @@ from .element_op import element_op, emit_element
 def can_be_apart(node: Node) -> bool:
     """Return whether a node is a list, in a kernel on a GPU, whose elements can be computed one by one."""
     value = node.meta.get("val")
-    is_on_gpu = isinstance(value, list | tuple) and any(v.is_cuda for v in tensors(value))
-    return is_on_gpu and lists.is_list(node) and element_op(node.target) is not None
+    if not isinstance(value, LISTS) or not lists.is_list(node):
+        return False
+    return any(v.is_cuda for v in tensors(value)) and element_op(node.target) is not None
 
 
 def singles(graph: Graph) -> list[Node]:

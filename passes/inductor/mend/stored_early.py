@@ -76,8 +76,9 @@ def _writes(graph: Graph, roots: dict[Node, Node]) -> dict[Node, list[Node]]:
     """
     found: dict[Node, list[Node]] = {}
     for node in graph.nodes:
-        if is_operator(node.target) and (lists.is_list(node) or not has_code(node.target)):
-            for root in dict.fromkeys(roots[operand] for operand in written(node)):
+        stored = written(node) if is_operator(node.target) else []
+        if stored and (lists.is_list(node) or not has_code(node.target)):
+            for root in dict.fromkeys(roots[operand] for operand in stored):
                 found.setdefault(root, []).append(node)
     return found
 
@@ -220,13 +221,13 @@ class _Late:
 
     def includes(self, node: Node) -> bool:
         """Return whether a value is one of them; asked in the order of the graph."""
-        if self._roots[node] is not node or not is_put_off(node, self._stored):
+        if self._roots[node] is not node:
             return False
         inputs = lists.inputs_of(node) if lists.maker(node) else call_of(node).all_input_nodes
         reads = frozenset(r for n in inputs for r in self._read_by(node, n))
-        read = {self._roots[r.operand] for r in reads}
-        if not reads or _is_stored_output(node):
+        if not reads or not is_put_off(node, self._stored) or _is_stored_output(node):
             return False
+        read = {self._roots[r.operand] for r in reads}
         last = max((self._order[user] for user, _ in uses(node)), default=0)
         time = self._order[call_of(node)]
         late = any(_first_after(self._times.get(root, ()), time) < last for root in read)
@@ -239,6 +240,8 @@ class _Late:
     def _read_by(self, node: Node, operand: Node) -> Iterator[_Read]:
         """Yield what a value reads of written buffers, by one of its operands."""
         root = self._roots.get(operand, operand)
+        if root not in self._written and root not in self._reads:
+            return
         in_turn = lists.maker(node) is not None or _is_elementwise(node)
         if root in self._written:
             yield _Read(operand, in_turn)

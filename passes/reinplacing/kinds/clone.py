@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from typing import Any
+
 import torch
 from torch.fx import Node
 
@@ -27,6 +30,18 @@ def sees_to(node: Node) -> bool:
     return schema_of(node.target).is_copy
 
 
+def is_conversion(node: Node) -> bool:
+    """Return whether a clone is surely made for the sake of another layout, and so is no candidate."""
+    operand = node.args[0] if node.args else None
+    old: Any = operand.meta.get("val") if isinstance(operand, Node) else None
+    new: Any = node.meta.get("val")
+    if not _converts(node) or not isinstance(old, torch.Tensor) or not isinstance(new, torch.Tensor):
+        return False
+    layout = (*zip(new.size(), old.stride(), new.stride(), strict=True),)
+    is_static = all(isinstance(n, int) for n in itertools.chain.from_iterable(layout))
+    return is_static and any(n > 1 and step != other for n, step, other in layout)
+
+
 def visit(model: Model, node: Node) -> bool:
     """Add the candidate of a copy; returns whether ``node`` is one."""
     is_clone = schema_of(node.target).name == "aten::clone"
@@ -45,7 +60,7 @@ def _visit_clone(model: Model, node: Node) -> bool:
     result = model.fresh(node, node.meta["val"])
     if place is None or not isinstance(result, Place):
         return False
-    converts = node.kwargs.get("memory_format") not in (None, torch.preserve_format)
+    converts = _converts(node)
     was_alike = model.geometry.same_layout(Region.of(operand.meta["val"]), result.region)
     settled = exchange.settle(model, operand, node if was_alike or not converts else None, result)
     # What strides a view without elements has is not told, and a conversion makes those that are asked for.
@@ -54,6 +69,10 @@ def _visit_clone(model: Model, node: Node) -> bool:
     model.values[node] = exchange.value(model, node, settled[0], result)
     add(model, CLONE, node, 0, (("aten::clone", "self"),), operand, settled, (), ())
     return True
+
+
+def _converts(node: Node) -> bool:
+    return node.kwargs.get("memory_format") not in (None, torch.preserve_format)
 
 
 def _visit_copy(model: Model, node: Node) -> bool:

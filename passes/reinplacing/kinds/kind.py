@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any, Protocol
 
-from torch.fx import Node
+from torch.fx import Graph, Node
 
 from ... import _torch
 from ...errors import GraphError
-from ...ops.schema import schema_of, target_name
+from ...ops.declarations import declaration_of
+from ...ops.schema import is_operator, schema_of, target_name
 from ...ops.source import where
 from ..facts.candidate import Candidate, Kind
 from ..facts.model import Model
@@ -52,6 +54,24 @@ _WRITERS: dict[Kind, Finder] = {
 
 
 _known: dict[Any, Finder | None] = {}
+
+
+def occurs_in(graph: Graph) -> bool:
+    """Return whether a graph may hold a candidate, or something that no functional graph does.
+
+    Most graphs of inference hold none: whoever asks first builds no model of them.
+    """
+    return any(map(_may_write, graph.nodes))
+
+
+def _may_write(node: Node) -> bool:
+    if node.op != "call_function":
+        return node.op in ("call_module", "call_method")
+    if not is_operator(node.target):
+        return node.target is not operator.getitem
+    if schema_of(node.target).mutable or declaration_of(node.target) is not None:
+        return True
+    return _of_operator(node) is not None and not clone.is_conversion(node)
 
 
 def visit_call(model: Model, node: Node) -> bool:

@@ -54,6 +54,7 @@ def calls(base: torch.Tensor) -> list[tuple[Any, tuple[Any, ...]]]:
         found.append((aten.slice.Tensor, (base, dim, start, end, step)))
     for dim, index in itertools.product((0, 1, 2, -1, -3), range(-6, 6)):
         found.append((aten.select.int, (base, dim, index)))
+    found.extend((aten.unsqueeze.default, (base, dim)) for dim in range(-5, 5))
     found.append((aten.as_strided.default, (base, [2, 2], [3, 1])))
     found.append((aten.as_strided.default, (base, [2, 2], [3, 0], 5)))
     return found
