@@ -31,7 +31,7 @@ def paused() -> Iterator[None]:
 
 _FEW = 20_000
 _made = 0  # since all was looked at: objects that were made inside and are left
-_all = 0  # objects that there were when they were counted last
+_all = 0  # the others, when they were counted last
 
 
 def _make_old() -> None:
@@ -48,7 +48,7 @@ def _make_old() -> None:
         gc.freeze()
         gc.unfreeze()
         if _made > max(_FEW, _all // 4):
-            _all = len(gc.get_objects())  # counted only now: it takes tens of milliseconds
+            _all = len(gc.get_objects()) - _made  # counted only now: it takes tens of milliseconds
         if _made > max(_FEW, _all // 4):
             gc.collect()
             _made = 0

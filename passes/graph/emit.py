@@ -163,7 +163,11 @@ class Emitter:
         val = source.meta["val"]
         sizes = [self.symbol(origin, source, "sym_size", i) for i in range(val.dim())]
         strides = [self.symbol(origin, source, "sym_stride", i) for i in range(val.dim())]
-        return self.view(origin, aten.empty_strided.default, (sizes, strides), _like(val))
+        if not self.views.is_plain(val):
+            return self.view(origin, aten.empty_strided.default, (sizes, strides), _like(val))
+        node = self.call(origin, aten.empty_strided.default, (sizes, strides), _like(val))
+        node.meta["val"] = self.views.fakes.like(val)
+        return node
 
     def padded(self, origin: Node, source: Node, start: int, is_copied: bool) -> Node:
         """Insert a copy of ``source``, or an empty buffer like it, that begins ``start`` elements in.

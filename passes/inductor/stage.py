@@ -21,6 +21,7 @@ from torch.fx import Graph, Node
 
 from .. import _torch
 from ..errors import OutsideTensorError
+from ..graph.collector import paused
 from ..graph.journal import Journal
 from ..ops.computed import is_factory
 from ..ops.schema import is_operator, schema_of, tensors
@@ -130,6 +131,7 @@ class ReinplacePass(CustomGraphPass):
         """
         return self._applied(graph)[0]
 
+    @paused()
     def _applied(self, graph: Graph) -> tuple[Report, str]:
         """Rewrite a graph and return what was decided, or why nothing was."""
         why, journal = why_unwatched(), Journal(graph)

@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch.fx import Graph, Node
+from torch.fx.node import map_arg
 
 from ... import _torch
 from ...graph.alias import base_of, bases, begin_of, uses, viewed, written
@@ -64,8 +65,10 @@ def realize(graph: Graph) -> int:
     early = several | strided
     late = [n for n in graph.nodes if found.includes(n) or (n in early and is_put_off(n, {}))]
     emitter = Emitter(graph, _torch.fake_mode_of([node.meta["val"] for node in late[:1]]))
-    for node in late:
-        _store(emitter, node, in_strides=node in strided)
+    stored = {node: _store(emitter, node, in_strides=node in strided) for node in late}
+    end = graph.output_node()
+    if not stored.keys().isdisjoint(end.all_input_nodes):
+        end.args = map_arg(end.args, lambda n: stored.get(n, n))
     return len(late)
 
 
@@ -282,25 +285,27 @@ def _first_after(times: Sequence[int], time: int) -> float:
     return times[at] if at < len(times) else float("inf")
 
 
-def _store(emitter: Emitter, node: Node, *, in_strides: bool) -> None:
-    """Copy a value into fresh memory, which everybody uses from then on.
+def _store(emitter: Emitter, node: Node, *, in_strides: bool) -> Node:
+    """Copy a value into fresh memory, which everybody but the output uses from then on; returns that.
 
+    The output may be long: what it returns is exchanged once for all values.
     Of empty memory that is copied into as a whole Inductor keeps nothing, and so not its strides either. One
     of several results is taken out where they are computed: a write may come before it is taken.
     """
     if node.target is operator.getitem:
         node.all_input_nodes[0].append(node)
-    following, before = node.next, set(node.users)
+    following, before = node.next, {user for user in node.users if user.op != "output"}
     if in_strides:
         stored = emitter.padded(following, node, 0, is_copied=True)
         _begin_with(emitter, node, [stored.all_input_nodes[0], stored])
         node.replace_all_uses_with(stored, delete_user_cb=before.__contains__)
-        return
+        return stored
     fresh = emitter.empty(following, node)
     _begin_with(emitter, node, [fresh])
     stored = emitter.call(following, aten.copy_.default, (fresh, node))
     stored.meta["val"] = fresh.meta["val"]
     node.replace_all_uses_with(stored, delete_user_cb=before.__contains__)
+    return stored
 
 
 def _begin_with(emitter: Emitter, node: Node, stored: list[Node]) -> None:
