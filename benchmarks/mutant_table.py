@@ -99,7 +99,7 @@ MUTANTS = (
     Mutant("neutral", "if node.target in (aten.sub.Tensor, aten.div.Tensor) and not is_second:", "if False:"),
     Mutant("neutral", "and ground.unite(node, operand):", "and [ground]:"),
     Mutant("neutral", "if not ground.alike(node, operand, is_laid_out=False, is_retyped=True):", "if False:"),
-    Mutant("neutral", "or base[node] in changed", ""),
+    Mutant("neutral", " or base.get(node) in changed", ""),
     Mutant("neutral", "values[i] in (_UNKNOWN, neutral)", "values[i] != 2"),
     Mutant("neutral", "return value if is_real else int(bool(value))", "return value"),
     Mutant("neutral", 'or node.kwargs.get("alpha", 1) != 1', ""),

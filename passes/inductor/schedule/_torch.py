@@ -195,9 +195,11 @@ def keep_order(part: Any) -> None:
     compute = getattr(part, "recompute_size_and_body", None)
     if compute is None:  # what has no loops
         return
+    names = ("WeakDep", "StarDep")  # asked for here, where an error costs the watch and not the compile
+    kinds: Any = tuple(private(_DEPENDENCIES, name) for name in names)
 
     def recompute(*args: Any, **kwargs: Any) -> None:
-        waits = [dep for dep in part.read_writes.reads if is_order_only(dep) or is_whole(dep)]
+        waits = [dep for dep in part.read_writes.reads if isinstance(dep, kinds)]
         compute(*args, **kwargs)
         found = part.read_writes
         for dep in waits:

@@ -161,7 +161,7 @@ def _visit_getitem(model: Model, node: Node) -> None:
         _visit_unknown(model, node)
     elif value is not None:
         model.values[node] = value[key]
-        if source in model.unseen:
+        if isinstance(source, Node) and source in model.unseen:
             model.unseen[node] = model.unseen[source]
 
 
