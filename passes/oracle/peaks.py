@@ -2,7 +2,8 @@
 
 ``python -m pytest_reinplace.passes.oracle.peaks 91 117 --jobs 2`` takes the seeds that
 ``pytest_reinplace.passes.oracle.compiled --hard --beside`` names. A measure is a reason if without it the
-program holds no more than with Inductor's passes.
+program holds no more than with Inductor's passes. Where none is, the clones of ours that the contract asks
+for are named: of results, and of what is saved for the backward.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ import torch
 from ..fuzz.program import HardProgram
 from ..inductor.defects import DEFECTS
 from ..inductor.schedule import check
-from ..inductor.stage import inductor_options
+from ..inductor.stage import inductor_options, observe
+from ..reason import Reason as Cause
+from ..report import Report
 from .case import Case
 from .processes import Processes
 from .setting import Setting
@@ -54,7 +57,9 @@ def reasons(seed: int, setting: Setting) -> list[Reason]:
     """Return the measures of ours for each of which alone a program holds more; none where it does not."""
     with setting.in_force():
         case = Case(HardProgram(seed, is_training=setting.training, is_dynamic=setting.dynamic), setting)
-        theirs, ours = case.judged({}), case.judged(inductor_options())
+        theirs, reports = case.judged({}), list[Report]()
+        with observe(lambda report, _: reports.append(report)):
+            ours = case.judged(inductor_options())
     if theirs.problem or ours.problem or ours.peak <= theirs.peak:
         return []
     found = []
@@ -70,7 +75,14 @@ def reasons(seed: int, setting: Setting) -> list[Reason]:
             found.append(Reason(seed, name, bool(judged.problem)))
             if name == _CHECK:  # nor is the schedule checked where nothing is done about a defect
                 break
-    return found or [Reason(seed, _SEVERAL)]
+    return found or [Reason(seed, name) for name in _by_contract(reports)] or [Reason(seed, _SEVERAL)]
+
+
+def _by_contract(reports: Sequence[Report]) -> list[str]:
+    """Return what clones of ours are there for the contract, which Inductor may break."""
+    outcomes = (outcome for report in reports for outcome in report.outcomes)
+    causes = {one.reason for one in outcomes if one.reason in (Cause.ESCAPES, Cause.SAVED)}
+    return sorted(f"a clone: {cause.sentence}" for cause in causes if cause is not None)
 
 
 def _measures(

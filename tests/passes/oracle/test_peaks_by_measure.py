@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch._inductor.utils import fresh_inductor_cache
 from torch.torch_version import TorchVersion
 
 from pytest_reinplace.passes import inductor_options
@@ -38,6 +39,28 @@ def test_a_measure_without_which_no_more_is_held_is_named_on_each_torch(
     assert reasons(0, HARD) == [Reason(0, "list-of-one", is_needed=True)]
     monkeypatch.setattr(peaks, "DEFECTS", ("late-epilogue",))
     assert reasons(0, HARD) == [Reason(0, "no measure alone")]
+
+
+def test_a_clone_that_the_contract_asks_for_is_named_where_no_measure_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Inductor's own removal of no-ops lets both results share storage."""
+
+    def program(x: torch.Tensor) -> list[torch.Tensor]:
+        y = x.sin()
+        return [y, y.clone()]
+
+    class Cloning(Heights):
+        def judged(self, options: dict[str, Any]) -> Judged:
+            torch.compiler.reset()
+            torch.compile(program, options=options)(torch.ones(4))
+            return Judged("", peak=32 if options else 16)
+
+    monkeypatch.setattr(peaks, "Case", Cloning)
+    monkeypatch.setattr(peaks, "_measures", lambda setting: iter(()))
+    with fresh_inductor_cache():
+        (reason,) = reasons(0, HARD)
+    assert reason.name.startswith("a clone: the result is returned")
 
 
 # On torch 2.15 this program holds as much with Inductor's passes, which copy there, too.
