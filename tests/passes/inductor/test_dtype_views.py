@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -118,3 +119,28 @@ def test_views_of_another_width_are_written_right(program: Callable[..., Any]) -
     result = program(*expected)
     actual = torch.compile(program, fullgraph=True, options=inductor_options())(*given)
     torch.testing.assert_close((actual, given), (result, expected))
+
+
+@pytest.mark.parametrize("made", ["slice", "permuted", "input", "split", "computed"])
+def test_what_inductor_may_copy_is_not_written_through(made: str) -> None:
+    """Each view lacks one thing: ``scale(view)`` is a clone."""
+    b = GraphBuilder()
+    by, x = b.placeholder(torch.ones(1)), b.placeholder(torch.arange(24, dtype=torch.int32).view(2, 3, 4))
+    computed = b.call(aten.mul.Tensor, x, 3)
+    if made == "slice":
+        view = b.call(aten.view.dtype, b.call(aten.slice.Tensor, computed, 0, 1, 2), torch.int16)
+    elif made == "permuted":
+        laid_out = b.call(aten.mul.Tensor, b.call(aten.permute.default, x, [1, 0, 2]), 3)
+        view = b.call(aten.view.dtype, laid_out, torch.int16)
+    elif made == "input":
+        view = b.call(aten.slice.Tensor, b.call(aten.view.dtype, x, torch.int16), 0, 0, 1)
+    elif made == "split":
+        view = b.call(
+            operator.getitem, b.call(aten.split.Tensor, b.call(aten.view.dtype, x, torch.int16), 1), 0
+        )
+    else:
+        view = b.call(aten.slice.Tensor, b.call(aten.view.dtype, computed, torch.float32), 0, 0, 1)
+    new = b.v1(ops.scale.default, x=view, by=by)[-1]
+    gm = b.finished([b.call(aten.neg.default, new)])
+    (outcome, *_) = analyze_graph(gm.graph, Options(target=INDUCTOR)).outcomes
+    assert (outcome.label, outcome.reason) == ("reinplace_test::scale.x", Reason.LOWERING)

@@ -10,7 +10,7 @@ import torch
 
 from pytest_reinplace.passes import Reason, Report, inductor_options, observe
 from pytest_reinplace.passes.inductor import stage
-from pytest_reinplace.passes.inductor.mend.returned_views import forget, return_inputs
+from pytest_reinplace.passes.inductor.mend.returned_views import _is_told_by_sizes, forget, return_inputs
 
 from ..trace import arange, functional
 
@@ -145,3 +145,18 @@ def test_what_is_not_copied_into_that_input_is_asked_where_it_begins() -> None:
     assert [n.target for n in asking] == [aten.sym_storage_offset.default]
     forget(gm.graph, asking)
     assert str(gm.graph) == before
+
+
+@pytest.mark.parametrize(
+    ("target", "args", "told"),
+    [
+        (aten.select.int, (0, 1), True),
+        (aten.as_strided.default, ([2], [1], 3), False),
+        (aten.view.default, ([-1],), False),
+        (aten.view_as_complex.default, (), False),
+    ],
+)
+def test_which_views_sizes_tell(target: Any, args: tuple[Any, ...], told: bool) -> None:
+    graph = torch.fx.Graph()
+    view = graph.call_function(target, (graph.placeholder("x"), *args))
+    assert _is_told_by_sizes(view) is told
