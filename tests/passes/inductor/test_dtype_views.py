@@ -63,7 +63,7 @@ def written_as_floats(cache: torch.Tensor) -> torch.Tensor:
     return cache.sum()
 
 
-def test_an_operator_is_given_the_input_itself() -> None:
+def test_an_operator_is_given_the_input_itself(empty_cache: None) -> None:
     cache = torch.arange(1 << 30, (1 << 30) + 16, dtype=torch.int32).view(4, 4)
     expected = cache.clone()
     result = written_as_floats(expected)
