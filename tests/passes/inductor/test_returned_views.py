@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from pytest_reinplace.passes import Reason, Report, inductor_options, observe
+from pytest_reinplace.passes.fuzz.builder import GraphBuilder
 from pytest_reinplace.passes.inductor import stage
 from pytest_reinplace.passes.inductor.mend.returned_views import _is_told_by_sizes, forget, return_inputs
 
@@ -160,3 +161,12 @@ def test_which_views_sizes_tell(target: Any, args: tuple[Any, ...], told: bool) 
     graph = torch.fx.Graph()
     view = graph.call_function(target, (graph.placeholder("x"), *args))
     assert _is_told_by_sizes(view) is told
+
+
+def test_what_is_spread_over_an_input_has_other_views() -> None:
+    b = GraphBuilder()
+    rows = b.placeholder(arange(2, 4))
+    row = b.call(aten.neg.default, b.placeholder(arange(4)))
+    b.call(aten.copy_.default, rows, row)
+    gm = b.finished([b.call(aten.slice.Tensor, row, 0, 0, 2)])
+    assert len(return_inputs(gm.graph, {0: 0})) == 1  # it is asked where it begins, and stays
