@@ -84,6 +84,19 @@ class Geometry:
             return a == b
         return bool(a == b) or self.known(sympy.Eq(sympy.expand(a - b), 0))
 
+    def equal_where_filled(self, a: Size, b: Size, sizes: Sequence[Size]) -> bool:
+        """Return whether ``a == b`` wherever a tensor of these sizes has an element.
+
+        torch computes strides from ``Max(1, n)``, and an operator that lays its result out itself from ``n``:
+        where they are not the same, there is nothing to address.
+        """
+        if self.equal(a, b):
+            return True
+        if isinstance(a, int) and isinstance(b, int):
+            return False
+        at_least_one = _at_least_one(sizes)
+        return bool(sympy.expand(a).xreplace(at_least_one) == sympy.expand(b).xreplace(at_least_one))
+
     def same_layout(self, a: Region, b: Region) -> bool:
         """Return whether sizes, strides and item size agree (strides of up to one element are ignored)."""
         if a.itemsize != b.itemsize or len(a.sizes) != len(b.sizes):
@@ -91,7 +104,8 @@ class Geometry:
         if a.sizes == b.sizes and a.strides == b.strides:
             return True
         return all(
-            self.equal(n, m) and (n == 1 or (n.__class__ is int and n == 0) or self.equal(s, r))
+            self.equal(n, m)
+            and (n == 1 or (n.__class__ is int and n == 0) or self.equal_where_filled(s, r, a.sizes))
             for n, m, s, r in zip(a.sizes, b.sizes, a.strides, b.strides, strict=True)
         )
 
@@ -231,3 +245,9 @@ def may_be_padded(value: torch.Tensor) -> bool:
 def padding(value: torch.Tensor, item: int) -> int:
     """Return at which element of its storage a clone starts that views of such items are made of."""
     return int(value.storage_offset()) % max(1, item // value.element_size())
+
+
+def _at_least_one(sizes: Sequence[Size]) -> dict[Any, Any]:
+    """Return positive symbols for those that are a size: no size is 0 where there is an element."""
+    symbols = {n for n in sizes if not isinstance(n, int) and n.is_Symbol}
+    return {n: sympy.Symbol(n.name, integer=True, positive=True) for n in symbols}

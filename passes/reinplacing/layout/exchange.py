@@ -106,8 +106,9 @@ def _same_units(model: Model, a: torch.Tensor, b: torch.Tensor) -> bool:
     mine, other = a.stride(), b.stride()
     if _INT.issuperset(map(type, (*mine, *other))):  # to compare others may add a guard
         return mine == other
+    sizes = [as_size(n) for n in a.size()]
     strides = zip(map(as_size, mine), map(as_size, other), strict=True)
-    return all(model.geometry.equal(s, t) for s, t in strides)
+    return all(model.geometry.equal_where_filled(s, t, sizes) for s, t in strides)
 
 
 def value(model: Model, node: Node, storage: Storage, result: Value) -> Value:

@@ -166,10 +166,16 @@ def returned(x: Tensor, t: Tensor) -> Any:
     return x[n:]
 
 
+def found_and_marked(x: Tensor, t: Tensor) -> Any:
+    found = (x > 6).nonzero()
+    found[t] = 3
+    return found.t()
+
+
 PROGRAMS: list[Callable[..., Any]] = [
     *(part_stored, from_anywhere, selected, scaled, rows_put, relaid_for_nonzero, relaid_for_masked_select),
     *(relaid_for_unique, unique, empty, transposed, of_an_input, of_a_wrapper, returned),
-    *(of_an_input_that_is_written, one_of_two, of_a_size_that_is_given),
+    *(of_an_input_that_is_written, one_of_two, of_a_size_that_is_given, found_and_marked),
 ]
 
 
@@ -268,6 +274,12 @@ def test_a_call_binds_the_sizes_that_it_makes(program: Callable[..., Any], bound
     ReinplacePass().apply(gm.graph)
     (call,) = (n for n in gm.graph.nodes if str(n.target).startswith("reinplace_test.doubled"))
     assert len(call.meta.get("unbacked_bindings") or ()) == bound
+
+
+def test_strides_that_are_the_same_wherever_there_is_an_element() -> None:
+    """``nonzero`` has strides (1, n), and fake tensors say (1, Max(1, n)) of what is computed like it."""
+    gm, _ = functional(found_and_marked, *inputs())
+    assert [o.reinplaced for o in ReinplacePass().apply(gm.graph).outcomes] == [True]
 
 
 def test_what_asks_for_a_guard_raises_inside() -> None:

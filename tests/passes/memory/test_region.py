@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
+from torch.utils._sympy.functions import Max
 
 from pytest_reinplace.passes import _torch
 from pytest_reinplace.passes.memory.geometry import Geometry
@@ -123,3 +124,14 @@ def test_steps_whose_lengths_are_not_known_are_not_compared() -> None:
     rows = Region(0, (4, 2), (row, 4), 4)
     assert Geometry().contains(rows, Region(0, (3, 2), (row, 4), 4))
     assert not Geometry().contains(rows, Region(0, (3, 2), (other, 4), 4))
+
+
+def test_strides_count_where_there_is_an_element() -> None:
+    n, m = sympy.symbols("n m", integer=True)
+    geometry = Geometry()
+    found = Region(0, (n, 2), (8, 8 * n), 8)
+    assert geometry.same_layout(found, Region(0, (n, 2), (8, 8 * Max(1, n)), 8))
+    assert not geometry.same_layout(found, Region(0, (n, 2), (8, 8 * Max(2, n)), 8))
+    assert not geometry.same_layout(
+        Region(0, (m, 2), (8, 8 * n), 8), Region(0, (m, 2), (8, 8 * Max(1, n)), 8)
+    )
