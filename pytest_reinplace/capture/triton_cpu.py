@@ -1,6 +1,7 @@
-"""User Triton kernels on a machine without a GPU: captured by torch.compile, run by Triton's interpreter.
+"""User Triton kernels on CPU tensors: captured by torch.compile, run by Triton's interpreter.
 
-On a machine where Triton works, and where it is not installed, every context here does nothing.
+On a machine with a GPU only launches on CPU tensors are others than ever. Where Triton is not installed,
+every context here does nothing.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from . import _triton
@@ -40,12 +41,13 @@ def executing() -> Iterator[None]:
     A kernel costs about half a millisecond for each program of its grid, so keep grids small. An
     autotuned kernel runs with its first configuration.
     """
-    if importlib.util.find_spec("triton") is None or _gpu():
+    if importlib.util.find_spec("triton") is None:
         yield
         return
+    jit, tuner = _triton.jit_function(), _triton.autotuner()
     with (
-        _triton.replaced(_triton.jit_function(), "run", _run_jit),
-        _triton.replaced(_triton.autotuner(), "run", _run_autotuner),
+        _triton.replaced(jit, "run", _on_cpu_tensors(_run_jit, jit.run)),
+        _triton.replaced(tuner, "run", _on_cpu_tensors(_run_autotuner, tuner.run)),
     ):
         yield
 
@@ -57,18 +59,13 @@ def working() -> Iterator[None]:
     Compile and call inside the block: ``torch.compile(f)(x)`` uses the real Inductor, and only the
     launch of user kernels is replaced.
     """
-    if not needed():
-        with executing():
-            yield
+    if importlib.util.find_spec("triton") is None:
+        yield
         return
     owner = _triton.async_compile()
     compile_triton = functools.partialmethod(_compile_generated, owner.triton)
-    with (
-        capturing(),
-        executing(),
-        _triton.launch_options_known(),
-        _triton.replaced(owner, "triton", compile_triton),
-    ):
+    options_known = _triton.launch_options_known() if needed() else contextlib.nullcontext()
+    with capturing(), executing(), options_known, _triton.replaced(owner, "triton", compile_triton):
         yield
 
 
@@ -76,6 +73,24 @@ def _gpu() -> bool:
     import torch
 
     return torch.cuda.is_available()
+
+
+def _on_cpu_tensors(interpreted: Callable[..., None], original: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what launches a kernel: interpreted on CPU tensors, and on a GPU's as ever.
+
+    Without a GPU every launch is interpreted. Triton itself takes CPU tensors in pinned memory.
+    """
+    import torch
+
+    if not _gpu():
+        return interpreted
+
+    def run(kernel: Any, *args: Any, **kwargs: Any) -> Any:
+        tensors = [v for v in (*args, *kwargs.values()) if isinstance(v, torch.Tensor)]
+        is_on_cpu = tensors and all(t.device.type == "cpu" and not t.is_pinned() for t in tensors)
+        return (interpreted if is_on_cpu else original)(kernel, *args, **kwargs)
+
+    return run
 
 
 def _run_jit(kernel: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> None:
@@ -96,11 +111,11 @@ def _run_autotuner(tuner: Any, *args: Any, **kwargs: Any) -> None:
 
 
 def _compile_generated(
-    self: Any, original: Any, kernel_name: str, source_code: str, *args: Any, **kwargs: Any
+    self: Any, original: Any, kernel_name: str, source_code: str, device_str: str = "cuda"
 ) -> Any:
-    """Stand in for ``AsyncCompile.triton``: user kernels are interpreted, others compiled as ever."""
-    if "custom_kernel=True" not in source_code:
-        return original(self, kernel_name, source_code, *args, **kwargs)
+    """Stand in for ``AsyncCompile.triton``: user kernels on CPU tensors are interpreted, others as ever."""
+    if "custom_kernel=True" not in source_code or (device_str != "cpu" and _gpu()):
+        return original(self, kernel_name, source_code, device_str)
     return _InterpretedLaunch(_triton.load_generated(source_code, kernel_name))
 
 

@@ -1,4 +1,4 @@
-"""User Triton kernels on a machine without a GPU: what is captured, what is analysed, what is computed."""
+"""User Triton kernels on CPU tensors: what is captured, what is analysed, what is computed."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ import torch
 from torch._dynamo.backends.common import aot_autograd
 
 pytest.importorskip("triton")
-if torch.cuda.is_available():
-    pytest.skip("Triton works on this machine by itself", allow_module_level=True)
 
 from pytest_reinplace.capture import _triton, triton_cpu
 
@@ -70,11 +68,15 @@ def expected(name: str, args: list[torch.Tensor]) -> tuple[torch.Tensor, list[to
     return x + 1, [x, args[1]]
 
 
+without_gpu = pytest.mark.skipif(torch.cuda.is_available(), reason="Triton works here by itself")
+
+
 @pytest.fixture(autouse=True)
 def _fresh() -> Iterator[None]:
     torch.compiler.reset()
+    works = triton_cpu._triton.works()
     yield
-    assert not triton_cpu._triton.works(), "torch still believes that Triton works here"
+    assert triton_cpu._triton.works() == works, "torch still believes that Triton works here"
 
 
 @pytest.fixture
@@ -156,6 +158,7 @@ def test_kernels_run_with_dynamic_shapes(written: tuple[list[str], Any]) -> None
     assert names == ["x_ptr"], "compiled once"
 
 
+@without_gpu
 def test_without_the_driver_everything_counts_as_written(
     written: tuple[list[str], Any], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -167,11 +170,13 @@ def test_without_the_driver_everything_counts_as_written(
     assert "assuming every input is mutated" in caplog.text
 
 
+@without_gpu
 def test_outside_the_context_torch_refuses_the_kernel() -> None:
     with pytest.raises(Exception, match=r"(?i)triton|driver"):
         torch.compile(add, backend="eager", fullgraph=True)(torch.randn(8), torch.randn(8))
 
 
+@without_gpu
 def test_contexts_nest_and_undo_themselves() -> None:
     from torch._dynamo.device_interface import CpuInterface
     from triton.backends import backends
@@ -200,15 +205,23 @@ def test_an_error_in_a_kernel_leaves_nothing_behind() -> None:
     assert (driver._active, JITFunction.run, JITFunction.__call__) == before
 
 
-def test_a_gpu_switches_everything_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_a_gpu_only_kernels_on_cpu_tensors_are_interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     from triton.runtime.driver import driver
     from triton.runtime.jit import JITFunction
 
+    launched: list[Any] = []
+    monkeypatch.setattr(
+        JITFunction, "run", lambda kernel, *args, **kwargs: launched.append(args[0].device.type)
+    )
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    before = driver._active, JITFunction.run
+    before = driver._active
     assert not triton_cpu.needed()
     with triton_cpu.working():
-        assert (driver._active, JITFunction.run) == before
+        assert driver._active is before
+        check("add", add)
+        there = torch.empty(40, device="meta")
+        kernels.add_[(3,)](there, there, 40, BLOCK=16)
+    assert launched == ["meta"]
 
 
 def test_a_missing_private_name_says_which() -> None:
