@@ -65,7 +65,7 @@ def _outcomes(hints: Hints, candidate: Candidate, known: _Blockers) -> Iterator[
         return  # an artefact of functionalization that is gone: nothing that the user wrote
     if candidate.allocates and refusal is not None:
         return  # an ordinary functional operator: nothing is copied
-    fused = candidate.index in decision.model.fused
+    fused = refusal is not None and candidate.index in decision.model.fused
     if fused:
         refusal = None
     for i, (op, arg) in enumerate(candidate.labels):
@@ -196,9 +196,9 @@ def _refused_on_the_way(
     storage, refused = write.source.storage, None
     while storage in made_by and storage is not write.place.storage:
         candidate = made_by[storage]
-        if candidate.index in decision.model.fused:
-            return None  # a kernel that computes it stores it here
         if candidate.index in decision.refused:
+            if candidate.index in decision.model.fused:
+                return None  # a kernel that computes it stores it here
             refused = candidate
         storage = candidate.operand.storage
     return refused if storage is write.place.storage and write.is_own else None

@@ -25,6 +25,7 @@ from ..facts.refusal import Refusal
 from ..model.build import build
 from .conditions import broken, judge
 from .escape import Escapes
+from .no_change import lies_there
 
 Proposals = Callable[[Decision], Iterator[Decision]]  # decisions that may be better than one
 _TRIALS = 48
@@ -97,7 +98,9 @@ def decide(model: Model, banned: dict[int, Refusal] | None = None) -> Decision:
     """Decide all candidates in graph order; those in ``banned`` are refused with the reason given."""
     decision, banned = Decision(model), banned or {}
     for candidate in _in_order(model):
-        refusal = banned.get(candidate.index) or judge(decision, candidate)
+        refusal = banned.get(candidate.index)
+        if refusal is None or _is_needless(decision, candidate, refusal):
+            refusal = judge(decision, candidate)
         if refusal is not None:
             decision.refused[candidate.index] = refusal
         else:
@@ -106,6 +109,12 @@ def decide(model: Model, banned: dict[int, Refusal] | None = None) -> Decision:
     for writes in model.writes.values():
         decision.erased.update(w.node for w in writes if decision.is_identity(w))
     return decision
+
+
+def _is_needless(decision: Decision, candidate: Candidate, refusal: Refusal) -> bool:
+    """Return whether a scatter would be computed, as that is cheaper, of what lies in its place already."""
+    is_computed = candidate.index in decision.model.fused and refusal.reason is Reason.CHEAPER
+    return is_computed and lies_there(decision, candidate)
 
 
 def _in_order(model: Model) -> Iterator[Candidate]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch.fx import Node
@@ -86,3 +88,21 @@ def test_rows_that_are_copied_from_their_own_base_are_read() -> None:
     rows = b.call(aten.copy.default, part, part)
     written = b.call(aten.slice_scatter.default, picked, rows, 0, 0, 2)
     assert not fused(b, written, Options(target=INDUCTOR))
+
+
+@pytest.mark.parametrize("policy", ["memory", "speed"])
+@pytest.mark.parametrize("is_written", [True, False])
+def test_what_lies_in_its_place_already_is_not_computed(policy: Any, is_written: bool) -> None:
+    """``x[:, 2].index_fill_(0, i, 2); x.mul_(2)``: the product reads what the filling has left in place."""
+    b = GraphBuilder()
+    x, i = b.placeholder(arange(4, 4)), b.placeholder(torch.tensor([1]))
+    column = b.call(aten.select.int, x, 1, 2)
+    filled = b.call(aten.neg.default, column)
+    if is_written:
+        filled = b.call(aten.index_put.default, column, [i], b.placeholder(arange(1)))
+    whole = b.call(aten.select_scatter.default, x, filled, 1, 2)
+    doubled = b.call(aten.mul.Tensor, whole, 2)
+    b.finished([b.call(aten.copy_.default, x, doubled)])
+    outcomes = analyze_graph(b.graph, Options(policy=policy, target=INDUCTOR)).outcomes
+    (outcome,) = [o for o in outcomes if o.op == "aten::select_scatter"]
+    assert outcome.reinplaced and outcome.fused is not is_written
