@@ -10,7 +10,7 @@ Of what runs subgraphs nothing is known here: see ``summary.py``.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -21,6 +21,8 @@ from ..memory.region import Size, as_size
 from ..ops.declarations import declaration_of
 from ..ops.nested import LISTS
 from ..ops.schema import argument, is_operator, schema_of
+
+_WRITTEN = "reinplace_written"
 
 
 def viewed(node: Node) -> Node | None:
@@ -104,18 +106,25 @@ def uses(node: Node) -> Iterator[tuple[Node, Node]]:
 def written(node: Node) -> list[Node]:
     """Return what a call writes, once for each argument that it writes it through.
 
-    A kernel of Triton's may write whatever it is given.
+    A kernel of Triton's may write whatever it is given, where it is not noted (``note_written``).
     """
     if node.op != "call_function":
         return []
     if not is_operator(node.target):
-        is_launch = node.target is _torch.hop("triton_kernel_wrapper_mutation")
-        return list(_nodes(node.kwargs["kwargs"])) if is_launch else []
+        if node.target is not _torch.hop("triton_kernel_wrapper_mutation"):
+            return []
+        given: Any = node.kwargs["kwargs"]
+        return list(_nodes([given[name] for name in node.meta.get(_WRITTEN, given)]))
     mutable, declared = schema_of(node.target).mutable, declaration_of(node.target)
     if not mutable and declared is None:  # as most are
         return []
     names = dict.fromkeys((*mutable, *map(str, declared.writes if declared else ())))
     return [n for name in names for n in _nodes(argument(node, name))]
+
+
+def note_written(launch: Node, names: Iterable[str]) -> None:
+    """Note which of its arguments a kernel of Triton's writes, which only its functional launch says."""
+    launch.meta[_WRITTEN] = tuple(names)
 
 
 def _first(value: Any) -> Node | None:

@@ -7,8 +7,9 @@ z.copy_(y)`` is wrong without any pass of ours.) So we ask for each such value t
 made, by a copy into fresh memory. Inductor makes no copy of it: it computes the value right there, which it
 would have to do all the same.
 
-So it is with a value that a kernel is given for several arguments and writes through one of them: Inductor
-would compute it for each of them, into memory of its own.
+So it is with a value that a kernel is given for several arguments and writes through one of them, and with
+one of which it writes a view: Inductor would compute it for each of them, into memory of its own, and store
+what was written into the whole afterwards.
 
 A value that a kernel writes in other strides than row by row, and of which a view is used before: the view
 takes the strides that Inductor has chosen by then, the kernel asks for its own, and from then on Inductor
@@ -55,7 +56,7 @@ def realize(graph: Graph) -> int:
     roots = bases(graph)
     writes = _writes(graph, roots)
     inlined = _inlined(graph, roots) if defended("spoiled-by-a-scatter") else {}
-    several = _given_twice(writes, roots) | _viewed_twice(graph) if defended("written-twice") else set()
+    several = _made_apart(graph, writes, roots) | _viewed_twice(graph) if defended("written-twice") else set()
     if not writes and not inlined and not several:
         return 0
     found = _Late(graph, roots, writes if defended("spoiled-by-a-kernel") else {}, inlined)
@@ -86,13 +87,16 @@ def _writes(graph: Graph, roots: dict[Node, Node]) -> dict[Node, list[Node]]:
     return found
 
 
-def _given_twice(writes: dict[Node, list[Node]], roots: dict[Node, Node]) -> set[Node]:
-    """Return what kernels write and are given for several arguments, or elements of lists."""
+def _made_apart(graph: Graph, writes: dict[Node, list[Node]], roots: dict[Node, Node]) -> set[Node]:
+    """Return what kernels write through views, or are given for several arguments, or elements of lists."""
     found: set[Node] = set()
-    for kernel in dict.fromkeys(node for kernels in writes.values() for node in kernels):
-        seen: set[Node] = set()
-        for root in [roots[n] for n in nodes((kernel.args, kernel.kwargs)) if n in roots]:
-            if root in seen and root in writes and kernel in writes[root]:
+    launches = calls_of(graph, "triton_kernel_wrapper_mutation")
+    for kernel in dict.fromkeys([*(node for kernels in writes.values() for node in kernels), *launches]):
+        stored, seen = {roots[n] for n in written(kernel)}, set[Node]()
+        for operand in nodes((kernel.args, kernel.kwargs)):
+            root = roots.get(operand, operand)
+            is_view = root is not operand and not lists.is_list(kernel)
+            if root in stored and (is_view or root in seen):
                 found.add(root)
             seen.add(root)
     return found

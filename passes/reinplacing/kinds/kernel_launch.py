@@ -7,6 +7,7 @@ from typing import Any
 from torch.fx import Node
 
 from ... import _torch
+from ...graph.alias import note_written
 from ...graph.emit import Emitter, eager_values
 from ..facts.candidate import Candidate, Kind
 from ..facts.model import Model
@@ -67,6 +68,7 @@ def launch(emitter: Emitter, node: Node, inner: dict[str, Any]) -> Node:
     mutation = _torch.hop("triton_kernel_wrapper_mutation")
     call = emitter.call(node, mutation, (), {**kwargs, "kwargs": inner})
     call.meta["val"] = None
+    note_written(call, node.kwargs["tensors_to_clone"])  # type: ignore[arg-type]
     eager = eager_values(node)
     if eager is not None:
         call.meta["eager_input_vals"] = ((), {k: v for k, v in eager.items() if k not in _OF_CLONES})
