@@ -13,41 +13,15 @@ import pytest_reinplace.measure.summary
 import pytest_reinplace.measure.update
 import pytest_reinplace.session.entry_test  # noqa: F401
 from pytest_reinplace.base import launch
-from pytest_reinplace.entry.entry import SUFFIX, load
+from pytest_reinplace.entry.entry import load
 from pytest_reinplace.entry.held import held
 from pytest_reinplace.lowered.calls import Calls
 from pytest_reinplace.measure.sides import Effort, measured
 
 from ..command.reports import main
+from ..plugin.entries import ABOVE_BOUND, LOWERED, run, written
 
 pytestmark = pytest.mark.usefixtures("unoptimized")
-
-# The product needs an operand and a result of 256 B each. The sums, 32 B, are held beside them.
-BUILDERS = """
-import torch
-from pytest_reinplace import Program
-
-def split(x, w, index, value):
-    x[index] = value
-    t = x * w + 1
-    return t.sum(1), t @ w
-
-def given(x, index, value):
-    x[index] = value
-    return x.add_(1)
-
-def build(device, which="split"):
-    x, w = (torch.ones(8, 8, device=device) for _ in range(2))
-    index, value = torch.tensor([1, 3]), torch.ones(2, 8)
-    return Program(split, (x, w, index, value)) if which == "split" else Program(given, (x, index, value))
-"""
-ENTRY = "builder: measured_bounds:build\nclones: {exact: []}\n"
-
-
-def folder_with(path: Path, more: str = "") -> Path:
-    path.joinpath("measured_bounds.py").write_text(BUILDERS)
-    path.joinpath(f"split{SUFFIX}").write_text(ENTRY + more)
-    return path / f"split{SUFFIX}"
 
 
 def sides_of(path: Path, backend: str = "inductor") -> dict[str, Any]:
@@ -57,7 +31,7 @@ def sides_of(path: Path, backend: str = "inductor") -> dict[str, Any]:
 
 
 def test_a_measured_side_has_the_bound_of_its_programs(tmp_path: Path) -> None:
-    found = sides_of(folder_with(tmp_path))
+    found = sides_of(written(tmp_path, ABOVE_BOUND))
     side = found["exact"]
     assert (side.peak_bytes, side.static_peak, side.lower_bound) == (544, 544, 512)
     assert side.over_bound == 544 / 512
@@ -66,12 +40,12 @@ def test_a_measured_side_has_the_bound_of_its_programs(tmp_path: Path) -> None:
 
 
 def test_what_writes_into_its_inputs_alone_needs_nothing(tmp_path: Path) -> None:
-    side = sides_of(folder_with(tmp_path, "args: {which: given}\n"))["exact"]
+    side = sides_of(written(tmp_path, ABOVE_BOUND, "args: {which: given}\n"))["exact"]
     assert (side.peak_bytes, side.static_peak, side.lower_bound, side.over_bound) == (0, 0, 0, None)
 
 
 def test_where_nothing_is_lowered_there_is_none(tmp_path: Path) -> None:
-    found = sides_of(folder_with(tmp_path), "graph")
+    found = sides_of(written(tmp_path, ABOVE_BOUND), "graph")
     assert (found["exact"].static_peak, found["exact"].lower_bound) == (None, None)
     assert not found["held"].is_odd
 
@@ -97,15 +71,12 @@ def project(compiling: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pyte
     return compiling
 
 
-MEASURED = ("--reinplace-backend=inductor", "--reinplace-against=inductor", "--benchmark-max-time=0.05")
+MEASURED = (LOWERED, "--reinplace-against=inductor", "--benchmark-max-time=0.05")
 
 
 def test_files_tables_and_the_results_page_have_it(project: pytest.Pytester) -> None:
     pytest.importorskip("jinja2")
-    folder_with(project.path)
-    result = project.runpytest_inprocess(
-        f"split{SUFFIX}", *MEASURED, "--reinplace-json=a.json", "--benchmark-json=b.json"
-    )
+    result = run(project, ABOVE_BOUND, "", *MEASURED, "--reinplace-json=a.json", "--benchmark-json=b.json")
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["*peak*bound*over*runtime*", "  exact *544 B *512 B *1.06 *"])
     (benchmark,) = json.loads((project.path / "b.json").read_text())["benchmarks"]
@@ -120,9 +91,8 @@ def test_files_tables_and_the_results_page_have_it(project: pytest.Pytester) -> 
 
 
 def test_a_limit_is_kept_where_an_entry_is_measured(project: pytest.Pytester) -> None:
-    folder_with(project.path, "max_peak_over_bound: 1.05\n")
-    result = project.runpytest_inprocess(f"split{SUFFIX}", *MEASURED, "--benchmark-disable")
+    result = run(project, ABOVE_BOUND, "max_peak_over_bound: 1.05", *MEASURED, "--benchmark-disable")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
-        ["split on cpu: the peak, 544 B, is 1.062 times its lower bound, 512 B; the limit is *=1.05 (*"]
+        ["model on cpu: the peak, 544 B, is 1.062 times its lower bound, 512 B; the limit is *=1.05 (*"]
     )

@@ -23,6 +23,13 @@ def compiling(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pyt
 
 
 @pytest.fixture
+def exact(compiling: pytest.Pytester) -> pytest.Pytester:
+    """Return the same project, with our pass under test."""
+    compiling.makeini("[pytest]\nreinplace_pass = exact\n")
+    return compiling
+
+
+@pytest.fixture
 def forced(compiling: pytest.Pytester) -> pytest.Pytester:
     """Return the same project with a pass that writes every ``index_put`` in place, right or wrong."""
     compiling.makepyfile(

@@ -6,42 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from pytest_reinplace.entry.entry import SUFFIX, EntryError, load
+from pytest_reinplace.entry.entry import EntryError, load
 
-BUILDERS = """
-import torch
-from pytest_reinplace import Program
-
-def product(x, y, index, value):
-    y[index] = value
-    return x[:, ::2] @ y
-
-def build(device):
-    x, y = (torch.ones(size, device=device) for size in ((8, 16), (8, 8)))
-    return Program(product, (x, y, torch.tensor([1, 3]), torch.ones(2, 8)))
-"""
-
-ENTRY = "builder: copying_builders:build\nclones: {exact: []}\n"
+from .entries import COPYING, LOWERED, run, written
 
 
-def run(project: pytest.Pytester, copies: str, *args: str) -> pytest.RunResult:
-    project.makepyfile(copying_builders=BUILDERS)
-    (project.path / f"model{SUFFIX}").write_text(ENTRY + copies)
-    return project.runpytest_inprocess(f"model{SUFFIX}", *args)
-
-
-@pytest.fixture
-def project(compiling: pytest.Pytester) -> pytest.Pytester:
-    compiling.makeini("[pytest]\nreinplace_pass = exact\n")
-    return compiling
-
-
-LOWERED = "--reinplace-backend=inductor"
-
-
-def test_listed_copies_are_held_against_what_came(project: pytest.Pytester) -> None:
-    run(project, "copies: {exact: ['aten::mm.self'], inductor: []}", LOWERED).assert_outcomes(passed=1)
-    result = run(project, "presets: {cpu: {backend: inductor, copies: {exact: []}}}")
+def test_listed_copies_are_held_against_what_came(exact: pytest.Pytester) -> None:
+    run(exact, COPYING, "copies: {exact: ['aten::mm.self'], inductor: []}", LOWERED).assert_outcomes(passed=1)
+    result = run(exact, COPYING, "presets: {cpu: {backend: inductor, copies: {exact: []}}}")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
         [
@@ -52,14 +24,14 @@ def test_listed_copies_are_held_against_what_came(project: pytest.Pytester) -> N
     assert "--reinplace-update-clones" not in result.stdout.str()
 
 
-def test_where_nothing_is_listed_or_lowered_any_copy_is_all_right(project: pytest.Pytester) -> None:
-    run(project, "", LOWERED).assert_outcomes(passed=1)
-    run(project, "copies: {inductor: []}", LOWERED).assert_outcomes(passed=1)
-    run(project, "copies: {exact: []}").assert_outcomes(passed=1)  # backend graph
+def test_where_nothing_is_listed_or_lowered_any_copy_is_all_right(exact: pytest.Pytester) -> None:
+    run(exact, COPYING, "", LOWERED).assert_outcomes(passed=1)
+    run(exact, COPYING, "copies: {inductor: []}", LOWERED).assert_outcomes(passed=1)
+    run(exact, COPYING, "copies: {exact: []}").assert_outcomes(passed=1)  # backend graph
 
 
-def test_a_missing_copy_fails_with_both_lists(project: pytest.Pytester) -> None:
-    result = run(project, "copies: {exact: ['aten::mm.self', 'aten::mm.mat2']}", LOWERED)
+def test_a_missing_copy_fails_with_both_lists(exact: pytest.Pytester) -> None:
+    result = run(exact, COPYING, "copies: {exact: ['aten::mm.self', 'aten::mm.mat2']}", LOWERED)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
         ["model on cpu: 1 expected copy is missing: aten::mm.mat2 *", "got *'aten::mm.self'*"]
@@ -78,15 +50,12 @@ def test_a_missing_copy_fails_with_both_lists(project: pytest.Pytester) -> None:
     ],
 )
 def test_a_wrong_key_names_file_and_line(tmp_path: Path, text: str, told: str) -> None:
-    path = tmp_path / f"model{SUFFIX}"
-    path.write_text(ENTRY + text)
+    path = written(tmp_path, COPYING, text)
     with pytest.raises(EntryError) as raised:
         load(path)
     assert told in str(raised.value)
 
 
 def test_they_are_laid_over_those_of_the_entry(tmp_path: Path) -> None:
-    path = tmp_path / f"model{SUFFIX}"
     more = "copies: {exact: [a.b], inductor: [c.d]}\npresets: {cpu: {backend: inductor, copies: {exact: []}}}"
-    path.write_text(ENTRY + more)
-    assert load(path).presets["cpu"].copies == {"exact": (), "inductor": ("c.d",)}
+    assert load(written(tmp_path, COPYING, more)).presets["cpu"].copies == {"exact": (), "inductor": ("c.d",)}

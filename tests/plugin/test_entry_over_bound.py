@@ -6,47 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from pytest_reinplace.entry.entry import SUFFIX, EntryError, load
+from pytest_reinplace.entry.entry import EntryError, load
+
+from .entries import ABOVE_BOUND, LOWERED, run, written
 
 pytestmark = pytest.mark.usefixtures("unoptimized")
 
-# The product needs an operand and a result of 256 B each. The sums, 32 B, are held beside them.
-BUILDERS = """
-import torch
-from pytest_reinplace import Program
 
-def split(x, w, index, value):
-    x[index] = value
-    t = x * w + 1
-    return t.sum(1), t @ w
-
-def build(device):
-    x, w = (torch.ones(8, 8, device=device) for _ in range(2))
-    return Program(split, (x, w, torch.tensor([1, 3]), torch.ones(2, 8)))
-"""
-ENTRY = "builder: bounded_builders:build\nclones: {exact: []}\n"
-LOWERED = "--reinplace-backend=inductor"
+def test_an_entry_that_holds_as_often_as_it_may_passes(exact: pytest.Pytester) -> None:
+    run(exact, ABOVE_BOUND, "max_peak_over_bound: 1.0625", LOWERED).assert_outcomes(passed=1)
 
 
-def run(project: pytest.Pytester, limit: str, *args: str) -> pytest.RunResult:
-    project.makepyfile(bounded_builders=BUILDERS)
-    (project.path / f"model{SUFFIX}").write_text(ENTRY + limit)
-    return project.runpytest_inprocess(f"model{SUFFIX}", *args)
-
-
-@pytest.fixture
-def project(compiling: pytest.Pytester) -> pytest.Pytester:
-    compiling.makeini("[pytest]\nreinplace_pass = exact\n")
-    return compiling
-
-
-def test_an_entry_that_holds_as_often_as_it_may_passes(project: pytest.Pytester) -> None:
-    run(project, "max_peak_over_bound: 1.0625", LOWERED).assert_outcomes(passed=1)
-
-
-def test_one_that_holds_more_says_what_is_held_and_where_the_limit_is(project: pytest.Pytester) -> None:
+def test_one_that_holds_more_says_what_is_held_and_where_the_limit_is(exact: pytest.Pytester) -> None:
     preset = "presets: {cpu: {backend: inductor, max_peak_over_bound: {exact: 1.06}}}"
-    result = run(project, preset)
+    result = run(exact, ABOVE_BOUND, preset)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
         [
@@ -61,12 +34,12 @@ def test_one_that_holds_more_says_what_is_held_and_where_the_limit_is(project: p
     assert "--reinplace-update-clones" not in result.stdout.str()
 
 
-def test_it_is_no_limit_of_other_passes_nor_where_nothing_is_lowered(project: pytest.Pytester) -> None:
-    run(project, "max_peak_over_bound: {inductor: 1}", LOWERED).assert_outcomes(passed=1)
-    run(project, "max_peak_over_bound: 1").assert_outcomes(passed=1)  # backend graph
+def test_it_is_no_limit_of_other_passes_nor_where_nothing_is_lowered(exact: pytest.Pytester) -> None:
+    run(exact, ABOVE_BOUND, "max_peak_over_bound: {inductor: 1}", LOWERED).assert_outcomes(passed=1)
+    run(exact, ABOVE_BOUND, "max_peak_over_bound: 1").assert_outcomes(passed=1)  # backend graph
 
 
-def test_what_has_no_lower_bound_fails(project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_has_no_lower_bound_fails(exact: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {
         "TORCHELASTIC_RUN_ID": "1",
         "WORLD_SIZE": "2",
@@ -74,7 +47,7 @@ def test_what_has_no_lower_bound_fails(project: pytest.Pytester, monkeypatch: py
         "LOCAL_RANK": "0",
     }.items():
         monkeypatch.setenv(name, value)
-    result = run(project, "max_peak_over_bound: 2", LOWERED)
+    result = run(exact, ABOVE_BOUND, "max_peak_over_bound: 2", LOWERED)
     result.assert_outcomes(failed=1)
     text = "the peak cannot be held against its lower bound: several processes run it"
     result.stdout.fnmatch_lines([f"model on cpu: {text} (pass exact, backend inductor)"])
@@ -113,17 +86,14 @@ def test_what_has_no_lower_bound_fails(project: pytest.Pytester, monkeypatch: py
     ],
 )
 def test_a_wrong_value_names_file_and_line(tmp_path: Path, text: str, told: str) -> None:
-    path = tmp_path / f"model{SUFFIX}"
-    path.write_text(ENTRY + text)
+    path = written(tmp_path, ABOVE_BOUND, text)
     with pytest.raises(EntryError) as raised:
         load(path)
     assert told in str(raised.value)
 
 
 def test_a_preset_s_own_is_in_the_place_of_the_entry_s(tmp_path: Path) -> None:
-    path = tmp_path / f"model{SUFFIX}"
     more = "max_peak_over_bound: 2\npresets: {cpu: {}, cuda: {max_peak_over_bound: {exact: 1.5}}}"
-    path.write_text(ENTRY + more)
-    presets = load(path).presets
+    presets = load(written(tmp_path, ABOVE_BOUND, more)).presets
     assert [presets["cpu"].peak_over_bound(name) for name in ("exact", "inductor")] == [2, 2]
     assert [presets["cuda"].peak_over_bound(name) for name in ("exact", "inductor")] == [1.5, None]
