@@ -49,6 +49,6 @@ def _make_old() -> None:
         gc.unfreeze()
         if _made > max(_FEW, _all // 4):
             _all = len(gc.get_objects()) - _made  # counted only now: it takes tens of milliseconds
-        if _made > max(_FEW, _all // 4):
-            gc.collect()
-            _made = 0
+            if _made > _all // 4:
+                gc.collect()
+                _made = 0
