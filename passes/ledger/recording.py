@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
-from torch.fx import GraphModule, Node
+from torch.fx import GraphModule
 
 from ..errors import ReinplaceError
 from ..graph.sizes import fake_mode_of
@@ -15,6 +15,7 @@ from . import _torch
 from .checking import checked
 from .ledger import Ledger
 from .recorder import Recorder
+from .watch import Watch
 
 Pipeline = Callable[..., Any] | Sequence[Callable[..., Any]] | str
 Checks = Literal["off", "passes", "rules"]
@@ -74,7 +75,7 @@ def recorded(
         raise ReinplaceError(f"expected {wanted} inputs, one for each placeholder, got {len(inputs)}")
     recorder, error = Recorder(gm), None
     try:
-        with _torch.following(_Only(gm, recorder)):
+        with _torch.following(Watch(recorder)):
             for name, part in _parts(pipeline):
                 _followed(recorder, gm, name, part)
     except Exception as raised:  # noqa: BLE001  (told with the ledger)
@@ -140,31 +141,3 @@ class _Member:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._member, name)
-
-
-class _Only:
-    """Follows one graph, and lets others that a pass makes for itself go."""
-
-    def __init__(self, gm: GraphModule, recorder: Recorder) -> None:
-        self._gm, self._recorder = gm, recorder
-
-    def begin(self, gm: GraphModule) -> None:
-        """Do nothing: the graph is known."""
-
-    def settle(self, gm: GraphModule) -> None:
-        """Look at the graph once a stage is over."""
-        if gm is self._gm:
-            self._recorder.look()
-
-    @contextlib.contextmanager
-    def passed(self, gm: GraphModule, stage: str, name: str) -> Iterator[None]:
-        """Follow a pass."""
-        with self._recorder.passed(name) if gm is self._gm else contextlib.nullcontext():
-            yield
-
-    @contextlib.contextmanager
-    def rule(self, gm: GraphModule, name: str, matched: Iterable[Node], node: Node) -> Iterator[None]:
-        """Follow one application of a rule."""
-        is_ours = gm is self._gm
-        with self._recorder.rule(name, matched, node) if is_ours else contextlib.nullcontext():
-            yield

@@ -18,10 +18,14 @@ class Watch:
 
     A graph has one ledger for the joint and the post-grad stage, where both see the same one. In training the
     joint graph, the forward and the backward have one each; so has a subgraph.
+
+    Args:
+        only: what keeps the ledger of the one graph that is followed; by default all graphs are.
     """
 
-    def __init__(self) -> None:
-        self._recorders: dict[GraphModule, Recorder] = {}
+    def __init__(self, only: Recorder | None = None) -> None:
+        self._recorders: dict[GraphModule, Recorder] = {} if only is None else {only.gm: only}
+        self._takes_others = only is None
         self._is_pausing = False
 
     @property
@@ -54,13 +58,14 @@ class Watch:
 
     def begin(self, gm: GraphModule) -> None:
         """Take a graph as it is now, unless it is known."""
-        if not self._is_pausing:
-            self._recorder(gm)
+        if self._takes_others and not self._is_pausing and gm not in self._recorders:
+            self._recorders[gm] = Recorder(gm)
 
     def settle(self, gm: GraphModule) -> None:
         """Look at a graph once more, for what came after the last pass."""
-        if not self._is_pausing:
-            self._recorder(gm).look()
+        recorder = self._followed(gm)
+        if recorder is not None:
+            recorder.look()
 
     @contextlib.contextmanager
     def passed(self, gm: GraphModule, stage: str, name: str) -> Iterator[None]:
@@ -70,7 +75,8 @@ class Watch:
             yield
             return
         recorder.look()
-        recorder.stage = stage or recorder.stage
+        if self._takes_others:  # else whoever runs the passes says what they are
+            recorder.stage = stage or recorder.stage
         with recorder.passed(name):
             yield
 
@@ -83,11 +89,6 @@ class Watch:
 
     def _followed(self, gm: GraphModule) -> Recorder | None:
         return None if self._is_pausing else self._recorders.get(gm)
-
-    def _recorder(self, gm: GraphModule) -> Recorder:
-        if gm not in self._recorders:
-            self._recorders[gm] = Recorder(gm)
-        return self._recorders[gm]
 
 
 @contextlib.contextmanager
