@@ -12,6 +12,8 @@ import contextlib
 import dataclasses
 from collections.abc import Iterator
 
+VERSIONS = ("2.11", "2.13", "2.15")  # of torch, that are supported
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Defect:
@@ -21,20 +23,24 @@ class Defect:
         name: how it is switched off.
         symptom: what goes wrong.
         by: the function that sees to it, ``"module.function"``, by its module in this package.
-        seen: the versions of torch on which its program was run without the defence and was not right.
-        right: those on which it was right all the same.
+        right: the versions of torch on which its program was right without the defence.
+        unknown: those on which it was not run.
         gpu: whether its program needs a GPU: where none was at hand it was not run.
     """
 
     name: str
     symptom: str
     by: str
-    seen: tuple[str, ...] = ()
     right: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
     gpu: bool = False
 
+    @property
+    def seen(self) -> tuple[str, ...]:
+        """The versions on which its program was not right."""
+        return tuple(v for v in VERSIONS if v not in (*self.right, *self.unknown))
 
-_ALL = ("2.11", "2.13", "2.15")
+
 _FROM_NOOPS = "no-op removal drops what keeps two values apart"
 
 
@@ -44,31 +50,26 @@ _ROWS = (
         "slices-from-storage",
         "A v2 wrapper counts a slice of an input that begins inside its storage from the storage's start.",
         "mend.wrapper_views.count_from_bases",
-        seen=_ALL,
     ),
     Defect(
         "offset-before-a-store",
         "A view of an input that begins inside its storage, made before a store, is written elsewhere.",
         "mend.wrapper_views.count_from_bases",
-        seen=_ALL,
     ),
     Defect(
         "real-view-of-complex",
         "What a v2 wrapper writes of a complex base through a view of real numbers is counted in those.",
         "mend.real_views.count_in_reals",
-        seen=_ALL,
     ),
     Defect(
         "offset-of-a-view",
         "The symbolic offset of a view is lowered to that of its buffer.",
         "mend.wrapper_views.count_from_bases",
-        seen=_ALL,
     ),
     Defect(
         "offset-after-a-store",
         "What a v2 wrapper writes of an input that was stored into is counted from where the input begins.",
         "mend.wrapper_views.move_with_bases",
-        seen=("2.11", "2.13"),
         right=("2.15",),
     ),
     # -- the joint graph -----------------------------------------------------------------------------
@@ -76,27 +77,23 @@ _ROWS = (
         "late-epilogue",
         f"An input is copied from after another epilogue wrote it: {_FROM_NOOPS}.",
         "protect.ProtectPass",
-        seen=("2.11", "2.13"),
         right=("2.15",),
     ),
     Defect(
         "widened-items",
         f"A view of larger items would begin between two of them, and the compile fails: {_FROM_NOOPS}.",
         "protect.ProtectPass",
-        seen=_ALL,
     ),
-    Defect("merged-outputs", f"Two outputs share storage: {_FROM_NOOPS}.", "protect.ProtectPass", seen=_ALL),
+    Defect("merged-outputs", f"Two outputs share storage: {_FROM_NOOPS}.", "protect.ProtectPass"),
     Defect(
         "recomputed-from-written",
         "The backward computes again from an input what the forward computed before it wrote that input.",
         "mend.epilogues.save_readers",
-        seen=_ALL,
     ),
     Defect(
         "forgotten-factor",
         "A sum with a factor, of which a part is a matrix product, is computed without the factor.",
         "mend.factors.write_out",
-        seen=("2.11", "2.13"),
         right=("2.15",),
     ),
     # -- wrappers that stay --------------------------------------------------------------------------
@@ -104,150 +101,130 @@ _ROWS = (
         "unmarked-wrapper",
         "A wrapper without a mark of what it clones clones nothing.",
         "stage.clone_all",
-        seen=("2.11",),
         right=("2.13", "2.15"),
     ),
     Defect(
         "clone-at-an-offset",
         "What a wrapper clones of a part, or of a view of another dtype, is found at a wrong offset.",
         "mend.wrapper_operands.copy_operands",
-        seen=_ALL,
     ),
     Defect(
         "region-that-writes",
         "A clone is not put before a nested region that writes what was cloned.",
         "stage.ReinplacePass",
-        seen=_ALL,
     ),
     # -- lowering ------------------------------------------------------------------------------------
     Defect(
         "spoiled-by-a-kernel",
         "A value is computed after a kernel has written what it is computed from.",
         "mend.stored_early.realize",
-        seen=_ALL,
     ),
     Defect(
         "written-twice",
         "What a kernel is given for two arguments, and writes, is computed for each, into memory of its own.",
         "mend.stored_early.realize",
-        seen=_ALL,
     ),
     Defect(
         "viewed-before-written",
         "What a kernel writes in strides of its own is read in the strides of a view that was made before.",
         "mend.stored_early.realize",
-        seen=("2.11", "2.13"),
         right=("2.15",),
     ),
     Defect(
         "spoiled-by-a-scatter",
         "What a scatter stores, or where, is read after elements of it were stored.",
         "mend.stored_early.realize",
-        seen=_ALL,
     ),
     Defect(
         "view-in-its-own-copy",
         "A view of a value is computed in the loop that stores it over what it is computed from.",
         "mend.copied_views.clone_sources",
-        seen=_ALL,
     ),
     Defect(
         "spoiled-by-a-list",
         "An element of a list is computed after another one has been stored where it is computed from.",
         "mend.stored_early.realize",
-        seen=_ALL,
     ),
     Defect(
         "unseen-write",
         "A buffer that is made of nothing is made again where it is read, after a kernel has written it.",
         "mend.marked_written.mark",
-        seen=("2.11", "2.13"),
         right=("2.15",),
     ),
     Defect(
         "offsets-from-input",
         "An offset into an input that begins inside its storage is counted from where the input begins.",
         "mend.input_offsets.rebase",
-        seen=("2.11",),
         right=("2.13", "2.15"),
     ),
     Defect(
         "offset-in-a-copy",
         "What is put into a copy of an input by an offset is put where the input's storage has that offset.",
         "mend.input_offsets.put_into_copies",
-        seen=("2.13",),
+        unknown=("2.11", "2.15"),
     ),
     Defect(
         "strides-of-a-view",
         "A view by strides of a view of what is computed is taken of the elements of that view alone.",
         "mend.input_offsets.rebase",
-        seen=("2.11", "2.13", "2.15"),
     ),
     Defect(
         "refused-kernel",
         "An in-place operator that has a decomposition is not compiled.",
         "stage.call_kernels",
-        seen=_ALL,
     ),
     Defect(
         "chances-as-a-number",
         "The tensor of chances of bernoulli_ is written into the program as if it were a number.",
         "target.InductorTarget",
-        seen=_ALL,
     ),
     Defect(
         "exchanged-buffer",
         "Lists, fills and masked values are stored into another buffer; views of the first keep the old one.",
-        "refuse.writes.lost_by_exchange",
-        seen=("2.11", "2.13"),
+        "target.lost_by_exchange",
         right=("2.15",),
     ),
     Defect(
         "whole-slice",
         "What is copied into a slice of all of a buffer, up to a symbol, is exchanged for the buffer.",
         "mend.whole_slices.keep",
-        seen=("2.11", "2.13"),
         right=("2.15",),
     ),
     Defect(
         "returned-in-part",
         "A result that is concatenated lies in the concatenation, which is returned as well.",
         "mend.concatenated.keep_apart",
-        seen=_ALL,
     ),
     # -- the scheduler -------------------------------------------------------------------------------
     Defect(
         "racing-fusion",
         "From the second write into a buffer on, a reader shares a kernel with a store over what it reads.",
         "schedule.veto.FusionVeto",
-        seen=("2.11", "2.13"),
         right=("2.15",),
     ),
     Defect(
         "forgotten-order",
         "Loops that are computed anew for a kernel on a CPU forget which writes they come after.",
         "schedule.veto.FusionVeto",
-        seen=("2.11",),
         right=("2.13", "2.15"),
     ),
     Defect(
         "views-by-kernels",
         "What reads a view that a kernel returned (of a complex tensor) comes before a write through others.",
         "schedule.kernel_views.order",
-        seen=("2.11", "2.13"),
         right=("2.15",),
     ),
     Defect(
         "windows-of-a-view",
         "What a kernel is given for windows of a view is a copy, or the whole buffer.",
         "mend.windows.reshape",
-        seen=("2.11", "2.13"),
         right=("2.15",),
     ),
     Defect(
         "list-of-one",
         "A kernel for a list of one element is not compiled.",
         "mend.single_lists.singles",
+        unknown=VERSIONS,
         gpu=True,
     ),
 )

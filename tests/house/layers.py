@@ -18,7 +18,7 @@ PASSES = (
     "reinplacing",
     *("post_grad", "ir"),  # ir comes with its first pass
     *(f"inductor.{room}" for room in ("_torch", "lowering", "defects", "identity")),
-    *(f"inductor.{room}" for room in ("schedule", "refuse", "mend")),
+    *(f"inductor.{room}" for room in ("schedule", "mend")),
     "inductor",
     "__init__",
     *("verify", "verify.optimum", "verify.__init__"),

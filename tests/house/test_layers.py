@@ -70,7 +70,7 @@ def test_the_longest_entry_is_a_module_s_room() -> None:
         ("ops.schema", "memory.region", True),
         ("memory.region", "ops.schema", False),
         ("reinplacing.decide.choose", "inductor.lowering", False),
-        ("inductor.refuse.writes", "inductor.lowering", True),
+        ("inductor.target", "inductor.lowering", True),
         ("inductor.lowering", "inductor.mend.element_op", False),
         ("graph.emit", "odd.module", False),
         ("graph.emit", "graph.fake_view", True),
