@@ -8,8 +8,6 @@ intervals and by axes; what cannot be shown counts as overlapping. No comparison
 
 from __future__ import annotations
 
-import itertools
-import math
 from typing import Any, NamedTuple
 
 import torch
@@ -59,19 +57,6 @@ class Region(NamedTuple):
         """Return the region moved by ``delta`` bytes."""
         return self if delta == 0 else Region(self.offset + delta, *self[1:])
 
-    def moves_from(self, other: Region, most: int) -> list[tuple[int, int]] | None:
-        """Return the first bytes of element i there and here; ``None`` for too many, or other shapes."""
-        if not (self.static and other.static) or (self.sizes, self.itemsize) != (other.sizes, other.itemsize):
-            return None
-        if math.prod(self.sizes) > most:
-            return None
-        steps = [
-            [(i * a, i * b) for i in range(n)]
-            for n, a, b in zip(self.sizes, other.strides, self.strides, strict=True)
-        ]
-        moves = itertools.product(*steps)
-        return [(other.offset + sum(a for a, _ in m), self.offset + sum(b for _, b in m)) for m in moves]
-
     @property
     def static(self) -> bool:
         """Whether every number is an int."""
@@ -107,6 +92,11 @@ def as_size(value: Any) -> Size:
         return int(value)
     expr = value.node.expr if hasattr(value, "node") else value
     return int(expr) if getattr(expr, "is_Integer", False) else expr
+
+
+def is_static(tensor: torch.Tensor) -> bool:
+    """Return whether no symbol says how a tensor is laid out."""
+    return _INT.issuperset(map(type, (tensor.storage_offset(), *tensor.size(), *tensor.stride())))
 
 
 def is_multiple(nbytes: Size, item: int) -> bool:

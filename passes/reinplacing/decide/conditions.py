@@ -17,8 +17,7 @@ from collections.abc import Iterable
 
 from torch.fx import Node
 
-from ...memory.clip import clipped
-from ...memory.geometry import Geometry
+from ...memory.geometry import Geometry, clipped
 from ...memory.region import Region
 from ...reason import Reason
 from ..facts import price

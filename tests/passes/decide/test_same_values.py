@@ -11,8 +11,7 @@ from torch import Tensor
 from torch.fx import Node
 
 from pytest_reinplace.passes.fuzz.builder import GraphBuilder
-from pytest_reinplace.passes.memory.clip import clipped
-from pytest_reinplace.passes.memory.geometry import Geometry
+from pytest_reinplace.passes.memory.geometry import Geometry, clipped
 from pytest_reinplace.passes.memory.region import Region
 
 from ..kinds.test_in_place_forms import held, rewritten
