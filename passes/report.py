@@ -67,7 +67,7 @@ class Outcome:
         added: whether it is no candidate of the program but a copy that our pass adds, to write a
             larger one in place or to keep an output apart.
         fused: whether it stays functional because Inductor computes it in one kernel with what makes or
-            uses it, so that in place would cost more (see ``passes.cost``).
+            uses it, so that in place would cost more.
         allocates: whether the functional form copies nothing: every element is computed anew.
         moved: the readers of the old value that the pass runs before this write, so that it may be in place.
         graph: the subgraph that the node is in, by its path from the module (``"true_graph_0.body"``); empty

@@ -19,7 +19,7 @@ from torch.fx import Graph, Node
 from .. import _torch
 from ..memory.region import Size, as_size
 from ..ops.declarations import declaration_of
-from ..ops.nested import LISTS
+from ..ops.nested import nodes
 from ..ops.schema import argument, is_operator, schema_of
 
 _WRITTEN = "reinplace_written"
@@ -39,6 +39,13 @@ def viewed(node: Node) -> Node | None:
         return None
     schema = schema_of(node.target)
     return _first(argument(node, str(schema.returns[0]))) if schema.view else None
+
+
+def behind_views(node: Node) -> Node:
+    """Return what a node is a view of, and no view itself; the node where it is none."""
+    while (source := viewed(node)) is not None:
+        node = source
+    return node
 
 
 def is_view(node: Node) -> bool:
@@ -114,12 +121,12 @@ def written(node: Node) -> list[Node]:
         if node.target is not _torch.hop("triton_kernel_wrapper_mutation"):
             return []
         given: Any = node.kwargs["kwargs"]
-        return list(_nodes([given[name] for name in node.meta.get(_WRITTEN, given)]))
+        return nodes([given[name] for name in node.meta.get(_WRITTEN, given)])
     mutable, declared = schema_of(node.target).mutable, declaration_of(node.target)
     if not mutable and declared is None:  # as most are
         return []
     names = dict.fromkeys((*mutable, *map(str, declared.writes if declared else ())))
-    return [n for name in names for n in _nodes(argument(node, name))]
+    return [n for name in names for n in nodes(argument(node, name))]
 
 
 def note_written(launch: Node, names: Iterable[str]) -> None:
@@ -129,11 +136,4 @@ def note_written(launch: Node, names: Iterable[str]) -> None:
 
 def _first(value: Any) -> Node | None:
     """Return an argument that is a node, or the first one of its nodes."""
-    return value if isinstance(value, Node) else next(_nodes(value), None)
-
-
-def _nodes(value: Any) -> Iterator[Node]:
-    """Yield the nodes of an argument: a value, or several in a list."""
-    if isinstance(value, dict):
-        value = tuple(value.values())
-    yield from (v for v in (value if isinstance(value, LISTS) else (value,)) if isinstance(v, Node))
+    return value if isinstance(value, Node) else next(iter(nodes(value)), None)

@@ -12,11 +12,11 @@ from torch.fx.node import map_arg
 
 from .. import _torch
 from ..memory.geometry import Geometry
-from ..memory.region import Region, Size, as_size
+from ..memory.region import Region, Size, as_size, is_static
 from ..ops.schema import schema_of
 from ..ops.wrapper import BaseView, number
 from .fake_view import FakeViews
-from .sizes import Named, computed, given, written_out
+from .sizes import Named, computed, fake_mode_of, given, written_out
 
 _OF_VALUE = ("val", "tensor_meta", "eager_input_vals", "unbacked_bindings", "example_value")
 # A copy of what the backward computes, in front of what the forward writes, is no part of the forward.
@@ -29,15 +29,14 @@ class Emitter:
 
     Args:
         graph: the graph that is rewritten.
-        fake_mode: the mode of its fake tensors, ``None`` for a graph of real tensors.
         lowered: whether Inductor will lower the graph.
     """
 
-    def __init__(self, graph: Graph, fake_mode: Any, *, lowered: bool = False) -> None:
+    def __init__(self, graph: Graph, *, lowered: bool = False) -> None:
         self.graph = graph
-        self.fake_mode = fake_mode
+        self.fake_mode: Any = fake_mode_of(graph)  # ``None`` for a graph of real tensors
         self.lowered = lowered
-        self.views: FakeViews = FakeViews(fake_mode)
+        self.views: FakeViews = FakeViews(self.fake_mode)
         self._copies: set[int | None] = set()  # the storages of copies
         self._names: dict[int, str | None] = {}
         self._given: Named | None = None
@@ -122,13 +121,13 @@ class Emitter:
         repeated = [d for d in range(val.dim()) if as_size(val.stride(d)) == 0 and as_size(val.size(d)) != 1]
         if repeated:
             return self._clone_expanded(origin, source, repeated)
-        if all(isinstance(n, int) for n in (*val.size(), *val.stride(), val.storage_offset())):
-            if Geometry().self_overlapping(Region.of(val)):  # copy the bytes that elements share once
-                need = 1 + sum((n - 1) * s for n, s in zip(val.size(), val.stride(), strict=True))
-                flat = self.view(origin, aten.as_strided.default, (source, [need], [1], val.storage_offset()))
-                copied = self.view(origin, aten.clone.default, (flat,))
-                shape = (copied, list(val.size()), list(val.stride()), 0)
-                return self.view(origin, aten.as_strided.default, shape)
+        if is_static(val) and Geometry().self_overlapping(Region.of(val)):
+            # copy the bytes that elements share once
+            need = 1 + sum((n - 1) * s for n, s in zip(val.size(), val.stride(), strict=True))
+            flat = self.view(origin, aten.as_strided.default, (source, [need], [1], val.storage_offset()))
+            copied = self.view(origin, aten.clone.default, (flat,))
+            shape = (copied, list(val.size()), list(val.stride()), 0)
+            return self.view(origin, aten.as_strided.default, shape)
         empty = self.empty(origin, source)
         into = self._into(origin, empty) if self.lowered else empty
         copy = self.call(origin, aten.copy_.default, (into, source))
@@ -164,8 +163,8 @@ class Emitter:
         sizes = [self.symbol(origin, source, "sym_size", i) for i in range(val.dim())]
         strides = [self.symbol(origin, source, "sym_stride", i) for i in range(val.dim())]
         if not self.views.is_plain(val):
-            return self.view(origin, aten.empty_strided.default, (sizes, strides), _like(val))
-        node = self.call(origin, aten.empty_strided.default, (sizes, strides), _like(val))
+            return self.view(origin, aten.empty_strided.default, (sizes, strides), like(val))
+        node = self.call(origin, aten.empty_strided.default, (sizes, strides), like(val))
         node.meta["val"] = self.views.fakes.like(val)
         return node
 
@@ -176,7 +175,7 @@ class Emitter:
         """
         val = source.meta["val"]
         need = start + 1 + sum((n - 1) * s for n, s in zip(val.size(), val.stride(), strict=True))
-        room = self.view(origin, aten.empty_strided.default, ([need], [1]), _like(val))
+        room = self.view(origin, aten.empty_strided.default, ([need], [1]), like(val))
         shape = (room, list(val.size()), list(val.stride()), start)
         buffer = self.view(origin, aten.as_strided.default, shape)
         if is_copied:
@@ -256,8 +255,17 @@ class Emitter:
         return node
 
 
-def _like(val: torch.Tensor) -> dict[str, Any]:
+def like(val: torch.Tensor) -> dict[str, Any]:
+    """Return the dtype and the device of a tensor as the arguments of what makes another one."""
     return {"dtype": val.dtype, "device": val.device}
+
+
+def placed_like(fake_mode: Any, val: torch.Tensor, offset: Any) -> Any:
+    """Return a fake tensor laid out like another one, which begins at an offset into a storage of its own."""
+    last = sum((n - 1) * step for n, step in zip(val.shape, val.stride(), strict=True))
+    need = 0 if 0 in map(as_size, val.shape) else offset + 1 + last
+    room = _torch.run_fake(fake_mode, aten.empty_strided.default, ((need,), (1,)), like(val))
+    return _torch.run_fake(fake_mode, aten.as_strided.default, (room, val.shape, val.stride(), offset), {})
 
 
 def is_dense(val: torch.Tensor) -> bool:

@@ -10,6 +10,7 @@ from torch.fx import Graph, Node
 
 from .. import _torch
 from ..memory.region import Size, as_size
+from ..ops.nested import nodes
 from ..ops.schema import tensors
 
 Named = dict[Size, Node]  # the first node that gives a size
@@ -24,6 +25,16 @@ def fake_mode_of(graph: Graph) -> Any:
 def shape_env_of(graph: Graph) -> Any:
     """Return what knows the graph's symbols, ``None`` without any."""
     return getattr(fake_mode_of(graph), "shape_env", None)
+
+
+def bytes_of(value: Any) -> int:
+    """Return the bytes of the tensors of nodes, hinted where symbolic; 0 of what is not understood."""
+    try:
+        found = [t for node in nodes(value) for t in tensors(node.meta.get("val"))]
+        shape_env = getattr(_torch.fake_mode_of(found), "shape_env", None)
+        return sum(_torch.size_hint(shape_env, as_size(tensor.nbytes)) for tensor in found)
+    except Exception:  # noqa: BLE001  (whatever is in a value)
+        return 0
 
 
 def makes_sizes(node: Node) -> bool:

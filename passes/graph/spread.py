@@ -40,26 +40,15 @@ def spread(start: Mapping[Node, int], step: Callable[[Node], Iterable[Node]]) ->
     return found
 
 
-class _Handing:
-    """The nodes whose value may lie in an operand's bytes; each target is asked about once."""
-
-    def __init__(self) -> None:
-        self._known: dict[int, bool] = {}  # to hash an operator takes torch a microsecond
-
-    def includes(self, node: Node) -> bool:
-        """Return whether a node is one of them."""
-        key = id(node.target)
-        if key not in self._known:
-            self._known[key] = node.op == "call_function" and hands_on(node.target)
-        return self._known[key]
-
-
 def backward(asks: Mapping[Node, int]) -> dict[Node, int]:
     """Return what is asked of values, by those that use them or what may come to lie in their bytes."""
-    handing = _Handing()
+    handing: dict[int, bool] = {}  # each target is asked about once; to hash it takes torch a microsecond
 
     def step(node: Node) -> Iterable[Node]:
-        return node.all_input_nodes if handing.includes(node) else ()
+        key = id(node.target)
+        if key not in handing:
+            handing[key] = node.op == "call_function" and hands_on(node.target)
+        return node.all_input_nodes if handing[key] else ()
 
     start: dict[Node, int] = {}
     for node in sorted(asks, key=asks.__getitem__):
@@ -93,38 +82,13 @@ def names_offsets(root: Graph) -> bool:
     return any(goes_by_beginning(node) for graph in graphs(root) for node in graph.nodes)
 
 
-class Offsets:
-    """The values of a graph whose offset into their storage matters to who uses them, or what lies in them.
-
-    Nodes are noted from the last one to the first. A value is in it once all that uses it is noted.
-    """
-
-    def __init__(self) -> None:
-        self._wanted: set[Node] = set()
-        self._handing = _Handing()
-        self._bodies: dict[int, bool] = {}
-
-    def __contains__(self, node: Node) -> bool:
-        return node in self._wanted
-
-    def note(self, node: Node, *, wants: bool) -> None:
-        """Note a node, and whether it wants its operands where they are."""
-        if wants or (node in self._wanted and self._handing.includes(node)):
-            self._wanted.update(node.all_input_nodes)
-
-    def names_one(self, node: Node) -> bool:
-        """Return whether a node names an offset into a storage, asks for it, or calls what goes by one."""
-        if node.op != "call_function":
-            return False
-        if is_absolute(node) or asked(node) == EXACT:
-            return True
-        return not is_operator(node.target) and any(map(self._goes_by_one, _bodies(node)))
-
-    def _goes_by_one(self, body: Graph) -> bool:
-        key = id(body)
-        if key not in self._bodies:
-            self._bodies[key] = names_offsets(body)
-        return self._bodies[key]
+def names_one(node: Node) -> bool:
+    """Return whether a node names an offset into a storage, asks for it, or calls what goes by one."""
+    if node.op != "call_function":
+        return False
+    if is_absolute(node) or asked(node) == EXACT:
+        return True
+    return not is_operator(node.target) and any(map(names_offsets, _bodies(node)))
 
 
 def _bodies(call: Node) -> Iterator[Graph]:

@@ -74,7 +74,7 @@ class Summaries:
     """
 
     def __init__(self, *, lowered: bool = False) -> None:
-        self._lowered = lowered
+        self.lowered = lowered
         self._known: dict[GraphModule, Summary | None] = {}
 
     def of(self, module: GraphModule) -> Summary | None:
@@ -84,11 +84,6 @@ class Summaries:
             with contextlib.suppress(_NotUnderstoodError):
                 self._known[module] = _Walk(module, self).summary()
         return self._known[module]
-
-    @property
-    def lowered(self) -> bool:
-        """Whether Inductor lowers the subgraphs."""
-        return self._lowered
 
 
 class _NotUnderstoodError(Exception):

@@ -10,8 +10,8 @@ from torch.fx import Graph
 from .._torch import inductor_setting
 from ..graph import program_notes
 from ..graph.alias import begin_of
-from ..graph.copy import all_graphs
 from ..graph.journal import Journal
+from ..graph.spread import graphs
 from ..post_grad import POST_GRAD, find, neutral, no_ops
 from ..reinplacing.facts.options import Ordering, Stage, check_choice
 from ._torch import (
@@ -45,7 +45,7 @@ class NotePass(CustomGraphPass):
         """Note it in a graph and in those that it calls, as Inductor calls it."""
         journal = Journal(graph)
         try:
-            for one in _with_called(graph):
+            for one in graphs(graph):
                 program_notes.note(one)
         except Exception as error:  # noqa: BLE001  (a compile never fails because of us)
             skip(journal, "what calls are given is not noted", error)
@@ -81,7 +81,7 @@ class ProtectPass(CustomGraphPass):
         journal = Journal(graph)
         try:
             _tell_begins(graph)
-            for one in _with_called(graph):
+            for one in graphs(graph):
                 program_notes.tell(one)
             count_in_reals(graph)
             count_from_bases(graph)
@@ -145,8 +145,3 @@ def drops_no_ops() -> bool:
 def _tell_begins(graph: Graph) -> None:
     begins = [(i, begin_of(node)) for i, node in enumerate(graph.find_nodes(op="placeholder"))]
     tell_begins(tuple((i, str(begin)) for i, begin in begins if begin != 0))
-
-
-def _with_called(graph: Graph) -> list[Graph]:
-    owner = graph.owning_module
-    return [graph] if owner is None else [gm.graph for gm in all_graphs(owner)]

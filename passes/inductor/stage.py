@@ -34,7 +34,7 @@ from ..reinplacing.kinds import kind
 from ..reinplacing.layout.true_values import retell_begins
 from ..reinplacing.model.fused import differs_for_speed
 from ..reinplacing.offered import offered
-from ..reinplacing.run import parted_lists, reinplace_graph
+from ..reinplacing.run import reinplace_graph
 from ..report import Report
 from ..required import checked, copied, freely, in_place
 from . import known_names
@@ -166,7 +166,8 @@ class ReinplacePass(CustomGraphPass):
         report = self._reinplaced(graph, target) if target else Report()
         windows.reshape(graph)
         copy_operands(graph)
-        wrappers.call(graph)
+        if defended("clone-at-an-offset"):
+            wrappers.call(graph)
         clone_all(graph)
         call_kernels(graph)
         realize(graph)
@@ -187,8 +188,8 @@ class ReinplacePass(CustomGraphPass):
         policy: Policy = "speed" if attempts.way() == "speed" else self.policy
         asking = return_inputs(graph, regenerated_outputs(graph))
         options = Options(policy, self.order, target, caller_of(graph))
-        _settle_lists(graph, options)
-        report = reinplace_graph(graph, options, _note)
+        single_lists.take_apart(single_lists.singles(graph))
+        report = reinplace_graph(graph, options, _is_settled)
         forget(graph, asking)
         return report
 
@@ -220,20 +221,17 @@ class ReinplacePass(CustomGraphPass):
         return ("pytest-reinplace", *chosen, *told, *state())
 
 
-def _note(decision: Decision) -> None:
-    """Tell the attempt what was decided in it."""
-    writes = any(map(decision.accepted, decision.model.candidates))
-    attempts.reinplaced(writes=writes, is_open=differs_for_speed(decision))
+def _is_settled(decision: Decision) -> bool:
+    """Tell the attempt what was decided in it, unless lists are taken apart, after which it is no more.
 
-
-def _settle_lists(graph: Graph, options: Options) -> None:
-    """Leave lists only where one kernel computes each of them whole: of one element there is none."""
-    single_lists.take_apart(single_lists.singles(graph))
-    while any(map(single_lists.can_be_apart, graph.nodes)):
-        parted = list(filter(single_lists.can_be_apart, parted_lists(graph, options)))
-        if not parted:
-            break
-        single_lists.take_apart(parted)
+    What is left of a list that is written in part would be one for which there is no kernel.
+    """
+    parted = single_lists.parted(decision)
+    single_lists.take_apart(parted)
+    if not parted:
+        writes = any(map(decision.accepted, decision.model.candidates))
+        attempts.reinplaced(writes=writes, is_open=differs_for_speed(decision))
+    return not parted
 
 
 def delay_buffers(graph: Graph) -> None:

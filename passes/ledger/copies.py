@@ -6,13 +6,11 @@ import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import torch
 from torch.fx import Node
 
-from .. import _torch
-from ..memory.region import as_size
+from ..graph.sizes import bytes_of
 from ..ops import wrapper
-from ..ops.schema import arguments, is_operator, schema_of, tensors
+from ..ops.schema import arguments, is_operator, schema_of
 from ..ops.wrapper_names import is_wrapper, wraps_operator
 
 # What Inductor's reinplacing leaves on a wrapper: the arguments, or the bases, that it still clones.
@@ -28,7 +26,7 @@ def copies_of(node: Node) -> list[Copy]:
     A copy is a ``clone``, a ``copy_`` into other memory, and every operand that a functional write has to
     copy before it writes. Whether the copy is needed is not asked.
     """
-    return [(f"{wrapper.called(node)}.{arg}", _bytes(value)) for arg, value in _copied(node)]
+    return [(f"{wrapper.called(node)}.{arg}", bytes_of(value)) for arg, value in _copied(node)]
 
 
 def _copied(node: Node) -> Iterator[tuple[str, Any]]:
@@ -45,8 +43,7 @@ def _copied(node: Node) -> Iterator[tuple[str, Any]]:
 def _cloned_by_wrapper(node: Node) -> Iterator[tuple[str, Any]]:
     kept = node.meta.get(KEPT)
     if not wraps_operator(node.target):
-        kwargs: Any = node.kwargs
-        yield from ((name, kwargs["kwargs"][name]) for name in kwargs["tensors_to_clone"])
+        yield from wrapper.operands(node).items()
         return
     bases: Any = node.kwargs.get("_all_bases")
     for label, value in wrapper.operands(node).items():
@@ -57,17 +54,3 @@ def _cloned_by_wrapper(node: Node) -> Iterator[tuple[str, Any]]:
 
 def _index(bases: Iterable[Any], value: Any) -> int:
     return next((i for i, base in enumerate(bases) if base is value), -1)
-
-
-def _bytes(operand: Any) -> int:
-    if isinstance(operand, list | tuple):
-        return sum(map(_bytes, operand))
-    try:
-        return sum(map(_hint, tensors(operand.meta.get("val"))))
-    except Exception:  # noqa: BLE001  (of what is not understood)
-        return 0
-
-
-def _hint(tensor: torch.Tensor) -> int:
-    mode = _torch.fake_mode_of([tensor])
-    return _torch.size_hint(getattr(mode, "shape_env", None), as_size(tensor.nbytes))

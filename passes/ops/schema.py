@@ -137,11 +137,6 @@ def argument(node: Node, name: str) -> Any:
     return args[position] if position < len(args) else node.kwargs.get(name)
 
 
-def returns_only_none(op: Any) -> bool:
-    """Return whether an operator returns nothing."""
-    return not op._schema.returns
-
-
 def target_name(target: Any) -> str:
     """Return how reports name the target of a node."""
     if is_operator(target):

@@ -16,7 +16,7 @@ import torch
 from torch.fx import Node
 from torch.fx.node import map_arg
 
-from ..memory.region import Size, as_size
+from ..memory.region import Size, as_size, is_static
 from .schema import arguments, is_operator, schema_of, tensors
 
 
@@ -64,10 +64,10 @@ def _is_hidden(args: list[Any], results: list[torch.Tensor]) -> bool:
     value = args[0] if args else None
     if not isinstance(value, torch.Tensor) or len(results) != 1:
         return False  # no graph that could be analysed
-    if not _is_static(value):
+    if not is_static(value):
         return True
     (result,) = results
-    told = _is_static(result) and result.stride() == value.stride()
+    told = is_static(result) and result.stride() == value.stride()
     told = told and result.storage_offset() == value.storage_offset()
     return value.device == result.device and not told
 
@@ -83,7 +83,7 @@ def made(op: Any, args: Sequence[Any]) -> list[tuple[int, ...]] | None:
         The strides of each result, ``None`` where the rule does not tell them.
     """
     schema, values = schema_of(op), list(tensors(args))
-    if not all(map(_is_static, values)) or not values:
+    if not all(map(is_static, values)) or not values:
         return None  # to ask others for their strides adds a guard
     if schema.iterated:
         strides = _iterated(values)
@@ -112,10 +112,6 @@ def _meta(value: torch.Tensor) -> torch.Tensor:
     return torch.empty_strided(value.shape, value.stride(), device="meta")
 
 
-def _is_static(value: torch.Tensor) -> bool:
-    return all(isinstance(n, int) for n in (*value.shape, *value.stride(), value.storage_offset()))
-
-
 def _is_plain(node: Node) -> bool:
     """Return whether all that a call is given and returns is contiguous, whatever its sizes are."""
     values = [*(n.meta.get("val") for n in node.all_input_nodes), node.meta.get("val")]
@@ -123,7 +119,7 @@ def _is_plain(node: Node) -> bool:
 
 
 def _is_contiguous(tensor: torch.Tensor) -> bool:
-    return tensor.is_contiguous() if _is_static(tensor) else has_usual_strides(tensor)
+    return tensor.is_contiguous() if is_static(tensor) else has_usual_strides(tensor)
 
 
 def has_usual_strides(tensor: torch.Tensor) -> bool:

@@ -50,7 +50,7 @@ class BaseView(NamedTuple):
     @classmethod
     def of(cls, kwargs: Any, prefix: str, name: str, item: int | None) -> BaseView:
         """Read the view of one argument from the wrapper's keyword arguments."""
-        index, alias, strided, sliced = _view_keys(prefix)
+        index, alias, strided, sliced = view_keys(prefix)
         base = kwargs[index]
         if base is None or alias in kwargs:
             return cls(name, item, base)
@@ -89,7 +89,7 @@ def _bound(bound: Size, size: Size) -> Size:
 
 
 @functools.lru_cache(maxsize=1024)
-def _view_keys(prefix: str) -> tuple[str, str, tuple[str, ...], tuple[str, ...]]:
+def view_keys(prefix: str) -> tuple[str, str, tuple[str, ...], tuple[str, ...]]:
     """Return the keywords of one argument's view: its base, that it is the base, by strides, as a slice."""
     strided = tuple(f"{prefix}_{key}" for key in ("size", "stride", "storage_offset"))
     sliced = tuple(f"{prefix}_slice_{key}" for key in ("dim", "start", "end"))
@@ -145,6 +145,9 @@ def mutated_args(node: Node) -> Iterator[tuple[str, int | None, Node]]:
 def operands(node: Node) -> dict[str, Any]:
     """Return what a wrapper clones, by the labels of its arguments; a shared base stands with the first."""
     bases: Any = node.kwargs.get("_all_bases")
+    if not wraps_operator(node.target):
+        launched: Any = node.kwargs
+        return {name: launched["kwargs"][name] for name in launched["tensors_to_clone"]}
     if bases is None:
         mutated = mutated_args(node)
         return {name if item is None else f"{name}[{item}]": value for name, item, value in mutated}

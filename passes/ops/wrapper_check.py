@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 from typing import Any
 
@@ -14,13 +13,8 @@ from ..errors import GraphError
 from ..memory.region import Region
 from .schema import OpSchema, schema_of
 from .wording import at, no_value
-from .wrapper import BaseView, base_views
+from .wrapper import BaseView, base_views, view_keys
 
-_VIEWS = (
-    ("slice_dim", "slice_start", "slice_end"),
-    ("size", "stride", "storage_offset"),
-)
-_INT = frozenset({int})
 _LISTS = ("_size", "_stride")
 
 
@@ -126,12 +120,6 @@ def _check_bases(node: Node, schema: OpSchema) -> int:
     return len(bases)
 
 
-@functools.cache
-def _view_keys(prefix: str) -> tuple[tuple[str, ...], ...]:
-    """Return the arguments that say how one argument is made from its base, those of each form."""
-    return tuple(tuple(f"{prefix}_{key}" for key in keys) for keys in _VIEWS)
-
-
 def _check_base(node: Node, prefix: str, count: int) -> None:
     """Check how one argument is made from its base."""
     kwargs: Any = node.kwargs
@@ -140,19 +128,16 @@ def _check_base(node: Node, prefix: str, count: int) -> None:
         return
     if type(index) is not int or not 0 <= index < count:
         raise _wrong(node, f"a number below {count} as {prefix}_base_index", repr(index))
-    for keys in _view_keys(prefix):
-        found = [name for name in keys if name in kwargs]
-        if not found:
+    for keys in view_keys(prefix)[2:]:
+        missing = [name for name in keys if name not in kwargs]
+        if len(missing) == len(keys):
             continue
-        if len(found) < len(keys):
-            missing = next(name for name in keys if name not in found)
-            raise _wrong(node, f"the argument {missing}", "none")
-        for name in found:
+        if missing:
+            raise _wrong(node, f"the argument {missing[0]}", "none")
+        for name in keys:
             value = kwargs[name]
-            if type(value) is int:
-                continue
             items = value if name.endswith(_LISTS) and isinstance(value, list | tuple) else [value]
-            if not (_INT.issuperset(map(type, items)) or all(map(_is_number, items))):
+            if not all(map(_is_number, items)):
                 raise _wrong(node, f"numbers as {name}", repr(value))
     dim = kwargs.get(f"{prefix}_slice_dim", "none")
     if dim != "none" and (
@@ -163,7 +148,7 @@ def _check_base(node: Node, prefix: str, count: int) -> None:
 
 def _is_number(value: Any) -> bool:
     number = value.meta.get("val") if isinstance(value, Node) else value
-    return isinstance(number, int | torch.SymInt) and not isinstance(number, bool)
+    return type(number) is int or isinstance(number, torch.SymInt)
 
 
 def _is_tensor(value: Any) -> bool:

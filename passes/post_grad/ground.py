@@ -11,11 +11,10 @@ from torch.fx import Graph, Node
 from .. import _torch
 from ..graph.alias import begin_of, is_view, uses, viewed
 from ..graph.emit import Emitter, is_dense
-from ..graph.sizes import fake_mode_of
-from ..graph.spread import Offsets
+from ..graph.spread import backward, names_one
 from ..memory.geometry import Geometry
-from ..memory.region import Region, as_size
-from ..ops.beginning import is_widened
+from ..memory.region import Region, as_size, is_static
+from ..ops.beginning import EXACT, is_widened
 from ..ops.schema import argument, schema_of, traits_of
 from ..ops.wrapper_names import is_wrapper
 from .sharing import Sharing
@@ -34,7 +33,7 @@ class Ground:
 
     def __init__(self, graph: Graph, *, is_joint: bool = False, lowered: bool = False) -> None:
         self._graph, self._is_joint = graph, is_joint
-        self.emitter: Emitter = Emitter(graph, fake_mode_of(graph), lowered=lowered)
+        self.emitter: Emitter = Emitter(graph, lowered=lowered)
         self.geometry: Geometry = Geometry(getattr(self.emitter.fake_mode, "shape_env", None))
 
     @functools.cached_property
@@ -102,21 +101,18 @@ class Ground:
         return (begins_alike or copy not in self._offsets) and self.sharing.unite(copy, operand)
 
     @functools.cached_property
-    def _offsets(self) -> Offsets:
+    def _offsets(self) -> dict[Node, int]:
         """Where what lies in a storage matters, as the graph was when this was first asked."""
-        found = Offsets()
-        for node in reversed(self._graph.nodes):
-            found.note(node, wants=self._counts(node, found))
-        return found
+        return backward(dict.fromkeys(filter(self._counts, self._graph.nodes), EXACT))
 
-    def _counts(self, node: Node, offsets: Offsets) -> bool:
+    def _counts(self, node: Node) -> bool:
         """Return whether a node counts from where a storage begins; wrappers do, if nothing mends them.
 
         Items of a view must not become larger where they would begin between two of them.
         """
         if node.op == "call_function" and is_wrapper(node.target):
             return not self._is_joint
-        return offsets.names_one(node) or is_widened(node)
+        return names_one(node) or is_widened(node)
 
     def copy(self, node: Node, source: Node) -> bool:
         """Make a node a copy of a value of its shape and dtype, if one can be laid out as it is.
@@ -160,11 +156,6 @@ def is_plain(val: Any) -> bool:
 
 def _is_strided(val: Any) -> bool:
     return isinstance(val, torch.Tensor) and val.layout == torch.strided
-
-
-def is_static(val: torch.Tensor) -> bool:
-    """Return whether no symbol says how a tensor is laid out."""
-    return all(isinstance(n, int) for n in (*val.shape, *val.stride(), val.storage_offset()))
 
 
 def is_split(node: Node) -> bool:

@@ -11,11 +11,10 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
-from .. import _torch
 from ..graph.alias import bases, written
 from ..ops.schema import is_operator, traits_of
 from ..ops.wrapper import operands
-from ..ops.wrapper_names import wraps_operator
+from ..ops.wrapper_names import is_wrapper
 from .times import Times
 
 aten: Any = torch.ops.aten
@@ -156,9 +155,6 @@ def may_write(node: Node) -> list[Node]:
     if is_operator(node.target):
         traits = traits_of(node.target)
         values = node.args[:1] if traits.is_scatter or traits.copies_first else ()
-    elif node.target is _torch.hop("triton_kernel_wrapper_functional"):
-        launched: Any = node.kwargs["kwargs"]
-        values = [launched[name] for name in node.kwargs["tensors_to_clone"]]  # type: ignore[union-attr]
-    elif wraps_operator(node.target):
-        values = operands(node).values() if is_operator(node.args[0]) else ()
+    elif is_wrapper(node.target) and (is_operator(node.args[0]) if node.args else True):
+        values = operands(node).values()
     return [value for value in values if isinstance(value, Node)]

@@ -17,9 +17,10 @@ from torch.fx.node import map_arg
 from .. import _torch
 from ..graph.alias import is_view, uses, written
 from ..graph.journal import erase
+from ..memory.region import is_static
 from ..ops.schema import argument, is_operator, schema_of, target_name, tensors
 from ..ops.true_strides import has_usual_strides, may_be_mistold
-from .ground import Ground, is_plain, is_split, is_static
+from .ground import Ground, is_plain, is_split
 from .rule import Places, Rule, by_name
 
 aten: Any = torch.ops.aten

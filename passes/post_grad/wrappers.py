@@ -20,21 +20,22 @@ from ..errors import GraphError
 from ..graph.alias import begin_of
 from ..graph.emit import Emitter, eager_values
 from ..graph.find_layouts import known
-from ..graph.sizes import bind_sizes, makes_sizes
-from ..graph.spread import Offsets
+from ..graph.sizes import makes_sizes
+from ..graph.spread import backward, names_one
 from ..memory.region import Size, as_size
 from ..ops import wrapper, wrapper_check
+from ..ops.beginning import EXACT
 from ..ops.schema import is_operator, schema_of, tensors
 from ..ops.wrapper_names import is_wrapper, wraps_operator
-from ..reinplacing.kinds import out_wrapper
+from ..reinplacing.kinds import out_wrapper, wrapped_v2
 from ..reinplacing.kinds.kernel_launch import launch
-from ..reinplacing.kinds.wrapped_v2 import arguments, eager_views
-from ..reinplacing.kinds.wrapper_results import handed_back
+from ..reinplacing.kinds.wrapper_results import handed_back, note_results
 from ..reinplacing.layout.true_values import with_true_values
 from .ground import Ground
 from .rule import Places, Rule
 
 _MARK = "only_clone_these_tensors"
+_UNTOLD = "how its operands are laid out is not told"
 _NAMED = "an offset into the storage of a result is named"
 _Made = Mapping[Any, Any]  # what stands for a wrapper's results, by their positions or names
 
@@ -56,7 +57,7 @@ def _called(graph: Graph, *, lowered: bool) -> Places:
     # Views in a wrapper are counted from where storages began before any of them was replaced.
     begins = {n: [begin_of(base) for base in n.kwargs.get("_all_bases", ())] for n in found}
     untold = known(graph, lowered=lowered).staying(graph) if found else frozenset[Node]()
-    stays = _staying(found, untold)
+    stays = _staying(graph, found, untold)
     for node in found:
         yield node.name, node if stays[node] else None, stays[node]
         if stays[node]:
@@ -85,22 +86,19 @@ def _why_not(node: Node) -> str:
     return "data tell its sizes" if makes_sizes(node) else ""
 
 
-def _staying(found: Sequence[Node], untold: Collection[Node]) -> dict[Node, str]:
+def _staying(graph: Graph, found: Sequence[Node], untold: Collection[Node]) -> dict[Node, str]:
     """Return why wrappers stay, empty where they are called.
 
     A copy begins where its storage does. A wrapper that is called counts from where its bases begin by then.
     """
-    stays, offsets = dict.fromkeys(untold, "how its operands are laid out is not told"), Offsets()
-    nodes = found[0].graph.nodes if any(map(_begins_later, found)) else found  # else nobody can tell them
-    for node in reversed(nodes):
-        if node.op != "call_function" or not is_wrapper(node.target):
-            offsets.note(node, wants=offsets.names_one(node))
-            continue
-        stays[node] = (
-            _why_not(node) or stays.get(node) or (_NAMED if node in offsets and _begins_later(node) else "")
-        )
-        if stays[node]:
-            offsets.note(node, wants=offsets.names_one(node))
+    stays = {node: _why_not(node) or (_UNTOLD if node in untold else "") for node in found}
+    while later := [node for node in found if not stays[node] and _begins_later(node)]:
+        asking = (node for node in graph.nodes if stays.get(node) != "" and names_one(node))
+        named = backward(dict.fromkeys(asking, EXACT))
+        more = dict.fromkeys(filter(named.__contains__, later), _NAMED)
+        if not more:
+            break
+        stays.update(more)
     return stays
 
 
@@ -132,9 +130,7 @@ def _emitted(emitter: Emitter, node: Node, begins: Sequence[Size]) -> tuple[Node
         return launch(emitter, node, inner), inner
     of_bases = node.target is _torch.hop("auto_functionalized_v2")
     call, by_name, made = _emitted_v2(emitter, node, begins) if of_bases else _emitted_v1(emitter, node)
-    count, val = len(schema_of(node.args[0]).returns), node.meta["val"]
-    call.meta["val"] = tuple(val[:count]) if count > 1 else val[0] if count else None
-    bind_sizes(call, node)
+    count, val = note_results(call, node), node.meta["val"]
     own: dict[int, Any] = {0: call}
     if count > 1:
         items = [emitter.call(node, operator.getitem, (call, i)) for i in range(count)]
@@ -161,27 +157,14 @@ def _emitted_v1(emitter: Emitter, node: Node) -> tuple[Node, dict[str, Any], _Ma
 
 
 def _emitted_v2(emitter: Emitter, node: Node, begins: Sequence[Size]) -> tuple[Node, dict[str, Any], _Made]:
-    op: Any = node.args[0]
     first, only = wrapper.first_result(node), node.meta.pop(_MARK, None)
     bases: list[Any] = list(node.kwargs["_all_bases"])  # type: ignore[arg-type]
     for i, base in enumerate(bases):
         if only is None or i in only:
             bases[i] = emitter.clone(node, base, node.meta["val"][first + i])
     moved = [begin_of(base) - begin for base, begin in zip(bases, begins, strict=True)]
-    views = wrapper.base_views(node)
-    made_of: dict[str, list[Any]] = {}
-    lying: dict[str, Any] = {}
-    for view in views:
-        made = (
-            None if view.base is None else emitter.base_view(node, bases[view.base], view, moved[view.base])
-        )
-        lying[view.label] = made
-        made_of.setdefault(view.name, []).append(made)
-    by_name, eager = arguments(node, made_of), eager_values(node)
-    if eager is not None:
-        eager = {**eager, **eager_views(emitter, node, eager, views, lying)}
-    call = emitter.mutable_op(node, op, by_name, eager)
-    return call, {**by_name, **lying}, {first + i: base for i, base in enumerate(bases)}
+    call, by_name = wrapped_v2.called(emitter, node, bases, moved)
+    return call, by_name, dict(enumerate(bases, first))
 
 
 def _wait_for(node: Node, call: Node) -> None:

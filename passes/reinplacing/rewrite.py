@@ -10,18 +10,18 @@ import operator
 from collections.abc import Iterator
 from typing import Any
 
-from torch.fx import Graph, Node
+from torch.fx import Node
 from torch.fx.node import map_arg
 
 from .. import _torch
 from ..errors import RewriteError
-from ..graph import wellformed
 from ..graph.journal import Journal, erase
+from ..graph.wellformed import check
 from ..memory.region import is_multiple
 from ..ops import views, wrapper
 from ..ops.nested import nodes
-from ..ops.schema import argument, is_operator, schema_of, target_name
-from ..ops.source import where
+from ..ops.schema import argument, is_operator, schema_of
+from ..ops.wording import at
 from ..ops.wrapper_names import wraps_operator
 from .facts.candidate import Snapshot
 from .facts.decision import Decision
@@ -44,20 +44,14 @@ def apply(decision: Decision) -> None:
             for reader in moved:
                 anchor.prepend(reader)
         dead = walk.run()
-        _check(graph)
+        check(graph)  # while it can be put back; torch's own takes twice as long
     except Exception as error:
         journal.restore()
-        node = walk.current
-        at = f"{node.name} ({target_name(node.target)}) at {where(node)}" if node is not None else "the graph"
+        place = "the graph" if walk.current is None else at(walk.current)
         raise RewriteError(
-            f"rewriting failed at {at}: {type(error).__name__}: {error}; the graph is unchanged"
+            f"rewriting failed at {place}: {type(error).__name__}: {error}; the graph is unchanged"
         ) from error
     erase(graph, dead)
-
-
-def _check(graph: Graph) -> None:
-    """See that what was made is a graph, while it can be put back; torch's own check takes twice as long."""
-    wellformed.check(graph)
 
 
 class _Walk(Rewriter):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import torch
-from torch.fx import Graph, GraphModule, Node
+from torch.fx import Graph, GraphModule
 
 from .. import _torch
 from ..errors import GraphError
@@ -14,7 +14,6 @@ from ..graph.collector import paused
 from ..graph.sizes import shape_env_of
 from ..report import Report
 from . import plan
-from .facts.candidate import Candidate
 from .facts.decision import Decision
 from .facts.options import DEFAULT, Options, Ordering, Policy
 from .layout.true_values import with_true_values
@@ -59,18 +58,22 @@ def reinplace(gm: GraphModule, *, policy: Policy = "memory", order: Ordering = "
 
 
 @paused()
-def reinplace_graph(
-    graph: Graph, options: Options = DEFAULT, tell: Callable[[Decision], object] = id
-) -> Report:
+def reinplace_graph(graph: Graph, options: Options = DEFAULT, tell: Teller = id) -> Report:
     """Do the work of ``reinplace`` on one bare graph, once ``tell`` was told what is decided.
 
     Subgraphs stay as they are: Inductor has had each of them rewritten before.
+
+    Args:
+        graph: a functional graph.
+        options: what to prefer, and what will run the rewritten graph.
+        tell: is told each decision; returns ``False`` where it changed the graph, which is decided anew then.
     """
 
     def planner(graph: Graph, options: Options) -> plan.Plan:
-        planned = plan.alone(graph, options)
-        tell(planned.decision)
-        return planned
+        while True:
+            planned = plan.alone(graph, options)
+            if tell(planned.decision) is not False:
+                return planned
 
     return _planned(graph, options, planner, carry_out=True)
 
@@ -99,30 +102,6 @@ def analyze_graph(graph: Graph, options: Options = DEFAULT) -> Report:
         GraphError: it is no functional graph.
     """
     return _planned(graph, options, plan.alone, carry_out=False)
-
-
-@paused()
-def parted_lists(graph: Graph, options: Options = DEFAULT) -> list[Node]:
-    """Return the operators over lists of which some elements would be written in place and some would not.
-
-    Raises:
-        GraphError: it is no functional graph.
-    """
-
-    def work() -> list[Node]:
-        with _torch.untouched(shape_env_of(graph)):
-            decision = plan.alone(graph, options).decision
-        return [node for node, found in decision.model.candidates_of.items() if _is_parted(decision, found)]
-
-    return with_true_values(graph, work, lowered=options.target.makes_as_told, keep=False)
-
-
-def _is_parted(decision: Decision, candidates: Sequence[Candidate]) -> bool:
-    first = candidates[0]
-    if not first.kind.by_form or not isinstance(first.node.meta["val"], list | tuple):
-        return False
-    accepted = sum(map(decision.accepted, candidates))
-    return 0 < accepted < len(candidates)
 
 
 def _planned(graph: Graph, options: Options, planner: Planner, *, carry_out: bool) -> Report:

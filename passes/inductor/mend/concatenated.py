@@ -13,7 +13,6 @@ from torch.fx import Graph, Node
 
 from ...graph.alias import bases
 from ...graph.emit import Emitter
-from ...graph.sizes import fake_mode_of
 from ..defects import defended
 
 aten: Any = torch.ops.aten
@@ -26,7 +25,7 @@ def keep_apart(graph: Graph) -> int:
         return 0
     roots = bases(graph)
     returned = {roots[node] for node in graph.output_node().all_input_nodes if node in roots}
-    count, emitter = 0, Emitter(graph, fake_mode_of(graph))
+    count, emitter = 0, Emitter(graph)
     for node in joined:
         parts: Any = node.args[0]
         if node not in returned or returned.isdisjoint(map(roots.__getitem__, parts)):

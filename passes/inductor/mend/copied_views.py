@@ -14,7 +14,6 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
-from ... import _torch
 from ...graph.alias import bases
 from ...graph.emit import Emitter
 from ..defects import defended
@@ -28,8 +27,7 @@ def clone_sources(graph: Graph) -> None:
     copies = graph.find_nodes(op="call_function", target=aten.copy_.default)
     if not copies or not defended("view-in-its-own-copy"):
         return
-    roots, stored = bases(graph), dict[Node, bool]()
-    emitter = Emitter(graph, _torch.fake_mode_of([node.meta["val"] for node in copies[:1]]))
+    roots, stored, emitter = bases(graph), dict[Node, bool](), Emitter(graph)
     for copy in copies:
         source: Any = copy.args[1]
         if roots[source] is not source and is_put_off(roots[source], stored):

@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
-from ... import _torch
 from ...graph.emit import Emitter
 from ..defects import defended
 
@@ -22,7 +21,7 @@ aten: Any = torch.ops.aten
 def write_out(graph: Graph) -> int:
     """Write the factors of sums of matrix products as products; returns how many."""
     found = [node for node in _sums(graph) if _is_of_product(node) and node.kwargs.get("alpha", 1) != 1]
-    emitter = Emitter(graph, _torch.fake_mode_of([node.meta["val"] for node in found[:1]]))
+    emitter = Emitter(graph)
     for node in found:
         first, second = node.args
         product = emitter.call(node, aten.mul.Tensor, (second, node.kwargs["alpha"]))

@@ -18,8 +18,8 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 
 from ... import _torch
-from ...graph.alias import bases, begin_of, viewed
-from ...graph.emit import Emitter
+from ...graph.alias import bases, begin_of, behind_views
+from ...graph.emit import Emitter, like
 from ...graph.sizes import given, written_out
 from ...memory.region import as_size
 from ...ops.schema import argument
@@ -84,7 +84,7 @@ def rebase(graph: Graph) -> int:
         if _is_apart(node.meta["val"], base.meta["val"], is_seen_through=offsets.from_inputs):
             continue
         is_view = operand is not base
-        is_elsewhere = of_values and is_view and _behind_views(operand) is base and is_put_off(base, stored)
+        is_elsewhere = of_values and is_view and behind_views(operand) is base and is_put_off(base, stored)
         # Without an offset it begins where its operand does: lost, if that is a view of what is in memory.
         is_lost = offsets.from_inputs and is_view if offset is None else offsets.begin(node) != 0
         relative = offsets.relative(node, node, begin_of(node) if offset is None else number(offset))
@@ -100,12 +100,6 @@ def rebase(graph: Graph) -> int:
 def _is_of_wrapper(node: Node) -> bool:
     made_by: Any = node.args[0] if node.target is operator.getitem else None
     return made_by is not None and is_wrapper(made_by.target)
-
-
-def _behind_views(node: Node) -> Node:
-    while (source := viewed(node)) is not None:
-        node = source
-    return node
 
 
 def _is_apart(view: torch.Tensor, base: torch.Tensor, *, is_seen_through: bool) -> bool:
@@ -126,8 +120,7 @@ def put_into_copies(graph: Graph) -> int:
     scatters = graph.find_nodes(op="call_function", target=aten.as_strided_scatter.default)
     if not scatters or not defended("offset-in-a-copy"):
         return 0
-    offsets, count = _Offsets(graph), 0
-    emitter = Emitter(graph, _torch.fake_mode_of([node.meta["val"] for node in scatters[:1]]))
+    offsets, emitter, count = _Offsets(graph), Emitter(graph), 0
     for node in scatters:
         source: Any = node.args[0]
         offset = argument(node, "storage_offset")
@@ -160,8 +153,7 @@ def _in_memory(offsets: _Offsets, emitter: Emitter, node: Node, args: tuple[Any,
     if base.op == "placeholder" or base in offsets.with_gaps:
         memory = emitter.view(node, aten.as_strided.default, (base, [extent], [1], begin))
     else:  # what is computed may have been put into memory without the gaps
-        like = {"dtype": val.dtype, "device": val.device}
-        memory = emitter.view(node, aten.empty.memory_format, ([extent],), like)
+        memory = emitter.view(node, aten.empty.memory_format, ([extent],), like(val))
         memory = emitter.view(node, aten.as_strided_scatter.default, (memory, source, size, stride, 0))
     copy = emitter.view(node, aten.as_strided_scatter.default, (memory, *args))
     result = emitter.view(node, aten.as_strided.default, (copy, size, stride, 0))

@@ -14,7 +14,6 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
-from ... import _torch
 from ...graph.alias import base_of
 from ...graph.emit import Emitter
 from ...ops.computed import has_code
@@ -39,8 +38,8 @@ def mark(graph: Graph) -> int:
     for node, operand in unseen.items():
         if computed[operand] and not operand.meta["val"].is_complex():
             written.setdefault(base_of(operand), node)
+    emitter = Emitter(graph)
     for buffer, before in written.items():
-        emitter = Emitter(graph, _torch.fake_mode_of([buffer.meta["val"]]), lowered=True)
         nothing = emitter.view(before, aten.as_strided.default, (buffer, [0], [1], 0))
         filled = emitter.call(before, aten.fill_.Scalar, (nothing, 0))
         filled.meta["val"] = nothing.meta["val"]

@@ -13,7 +13,6 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
-from ... import _torch
 from ...graph.emit import Emitter
 from ...graph.program_notes import real_views
 from ...ops.wrapper import base_views, first_result
@@ -41,7 +40,7 @@ def count_in_reals(graph: Graph) -> int:
 
 def _count(node: Node, index: int, base: Node) -> None:
     """Replace one complex base of a wrapper by its real view, and its new value by a complex view of it."""
-    emitter = Emitter(node.graph, _torch.fake_mode_of([base.meta["val"]]))
+    emitter = Emitter(node.graph)
     viewed = emitter.view(node, aten.view_as_real.default, (base,))
     bases: Any = node.kwargs["_all_bases"]
     node.kwargs = {**node.kwargs, "_all_bases": [*bases[:index], viewed, *bases[index + 1 :]]}

@@ -19,7 +19,7 @@ from torch.fx.node import map_arg
 from ...graph.alias import chain, is_view
 from ...graph.emit import Emitter
 from ...graph.journal import erase
-from ...graph.sizes import fake_mode_of, makes_sizes
+from ...graph.sizes import makes_sizes
 from ...memory.region import Region
 from ...ops.schema import traits_of
 from .._torch import ask_strides
@@ -42,7 +42,7 @@ def return_inputs(graph: Graph, regenerated: Mapping[int, int]) -> list[Node]:
     given = graph.find_nodes(op="placeholder")
     (output,) = graph.find_nodes(op="output")
     leaves: Any = output.args[0]
-    emitter = Emitter(graph, fake_mode_of(graph))
+    emitter = Emitter(graph)
     asking, returned = [], list(leaves)
     for i, number in regenerated.items():
         leaf = leaves[i] if i < len(leaves) else None

@@ -15,6 +15,7 @@ from ...graph.emit import Emitter
 from ...ops import lists
 from ...ops.nested import LISTS
 from ...ops.schema import tensors
+from ...reinplacing.facts.decision import Decision
 from ..defects import defended
 from .element_op import element_op, emit_element
 
@@ -33,10 +34,16 @@ def singles(graph: Graph) -> list[Node]:
     return list(found) if defended("list-of-one") else []
 
 
+def parted(decision: Decision) -> list[Node]:
+    """Return the lists of which some elements are written in place and some are not."""
+    found = ((n, cs) for n, cs in decision.model.candidates_of.items() if can_be_apart(n))
+    return [node for node, candidates in found if len(set(map(decision.accepted, candidates))) > 1]
+
+
 def take_apart(found: Iterable[Node]) -> None:
     """Compute the elements of lists one by one, in a functional graph."""
     for made_by in found:
-        emitter = Emitter(made_by.graph, None)
+        emitter = Emitter(made_by.graph)
         for item in list(made_by.users):
             index: Any = item.args[1]
             element = emit_element(emitter, made_by, index)

@@ -35,7 +35,7 @@ from torch.fx.node import map_arg
 
 from ... import _torch
 from ...graph.alias import base_of, bases, begin_of, uses, viewed, written
-from ...graph.emit import Emitter
+from ...graph.emit import Emitter, placed_like
 from ...memory.geometry import Geometry
 from ...memory.region import Region
 from ...ops import lists
@@ -65,7 +65,7 @@ def realize(graph: Graph) -> int:
     strided = _viewed_before(graph, writes, roots) if defended("viewed-before-written") else set()
     early = several | strided
     late = [n for n in graph.nodes if found.includes(n) or (n in early and is_put_off(n, {}))]
-    emitter = Emitter(graph, _torch.fake_mode_of([node.meta["val"] for node in late[:1]]))
+    emitter = Emitter(graph)
     stored = {node: _store(emitter, node, in_strides=node in strided) for node in late}
     end = graph.output_node()
     if not stored.keys().isdisjoint(end.all_input_nodes):
@@ -316,10 +316,5 @@ def _begin_with(emitter: Emitter, node: Node, stored: list[Node]) -> None:
     """Let fresh memory begin where a value does: the graph counts offsets into it from there."""
     begin = begin_of(node)
     for value in stored if begin != 0 else ():
-        val = value.meta["val"]
-        last = sum((n - 1) * step for n, step in zip(val.shape, val.stride(), strict=True))
         offset = node.meta["val"].storage_offset()
-        like = {"dtype": val.dtype, "device": val.device}
-        room = _torch.run_fake(emitter.fake_mode, aten.empty.memory_format, ([offset + 1 + last],), like)
-        layout = (room, val.shape, val.stride(), offset)
-        value.meta["val"] = _torch.run_fake(emitter.fake_mode, aten.as_strided.default, layout, {})
+        value.meta["val"] = placed_like(emitter.fake_mode, value.meta["val"], offset)

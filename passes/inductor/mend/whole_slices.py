@@ -13,7 +13,6 @@ import torch
 from torch.fx import Graph, Node
 
 from ...graph.emit import Emitter
-from ...graph.sizes import fake_mode_of
 from ...memory.region import as_size
 from ..defects import defended
 
@@ -26,7 +25,7 @@ def keep(graph: Graph) -> int:
     found = [(copy, buffer) for copy in copies if (buffer := _whole(copy.args[0])) is not None]
     if not found or not defended("whole-slice"):
         return 0
-    emitter = Emitter(graph, fake_mode_of(graph))
+    emitter = Emitter(graph)
     for copy, buffer in found:
         sizes, strides = (
             [emitter.symbol(copy, buffer, kind, d) for d in range(buffer.meta["val"].dim())]

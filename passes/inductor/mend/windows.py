@@ -14,7 +14,6 @@ from torch.fx import Graph, Node
 
 from ...graph.alias import viewed
 from ...graph.emit import Emitter
-from ...graph.sizes import fake_mode_of
 from ...ops.schema import argument
 from ..defects import defended
 
@@ -26,7 +25,7 @@ def reshape(graph: Graph) -> int:
     found = [n for n in graph.find_nodes(op="call_function", target=aten.unfold.default) if _is_nested(n)]
     if not found or not defended("windows-of-a-view"):
         return 0
-    emitter = Emitter(graph, fake_mode_of(graph))
+    emitter = Emitter(graph)
     for node in found:
         node.replace_all_uses_with(_reshaped(emitter, node))
         graph.erase_node(node)

@@ -20,7 +20,7 @@ from torch.fx import Graph, Node
 from ... import _torch
 from ...graph.alias import begin_of, uses
 from ...graph.emit import Emitter
-from ...graph.sizes import fake_mode_of, given, is_named, makes_sizes
+from ...graph.sizes import given, is_named, makes_sizes
 from ...ops.nested import LISTS
 from ...ops.schema import is_operator, schema_of
 from ...ops.views import is_absolute
@@ -36,7 +36,7 @@ def copy_operands(graph: Graph) -> int:
     """Copy what the wrappers of a graph would clone; returns how many wrappers were given copies."""
     known = {_torch.hop(name): copy for name, copy in _COPIES.items() if _torch.hop(name) is not None}
     found = [n for n in graph.nodes if n.op == "call_function" and n.target in known]
-    count, emitter = 0, Emitter(graph, fake_mode_of(graph) if found else None, lowered=True)
+    count, emitter = 0, Emitter(graph, lowered=True)
     # The last first: with copies they name no bytes of what those before them make.
     for node in reversed(found) if defended("clone-at-an-offset") else ():
         if not (makes_sizes(node) or _is_named_by_offset(node)):

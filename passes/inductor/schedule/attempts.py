@@ -88,14 +88,12 @@ def current() -> Attempt | None:
 
 def way() -> Way:
     """Return how the graph is reinplaced in this attempt."""
-    attempt = _attempt.get()
-    return "as asked" if attempt is None else attempt.way
+    return (_attempt.get() or Attempt()).way
 
 
 def why_functional() -> str:
     """Return why nothing is reinplaced in this attempt, ``""`` where something may be."""
-    attempt = _attempt.get()
-    return "" if attempt is None else attempt.why
+    return (_attempt.get() or Attempt()).why
 
 
 def reinplaced(*, writes: bool, is_open: bool) -> None:

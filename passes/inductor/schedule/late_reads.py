@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from torch.fx import Graph, Node
 
-from ...graph.alias import bases, is_view, viewed, written
+from ...graph.alias import bases, behind_views, is_view, written
 from ...ops import lists
 from ...ops.source import where
 from . import _torch
@@ -190,16 +190,10 @@ def _computed(origins: set[Node], in_memory: set[Node]) -> Iterator[Node]:
     Inductor names as its origins all that it was to compute when it was written down. What was put into
     memory since is read, and what only that is made of is not looked at.
     """
-    pending = list(origins.difference(*({*map(_behind_views, n.all_input_nodes)} for n in origins)))
+    pending = list(origins.difference(*({*map(behind_views, n.all_input_nodes)} for n in origins)))
     while pending:
         node = pending.pop()
         if node in origins:
             origins.remove(node)
             yield node
-            pending += (n for n in map(_behind_views, node.all_input_nodes) if n not in in_memory)
-
-
-def _behind_views(node: Node) -> Node:
-    while (source := viewed(node)) is not None:
-        node = source
-    return node
+            pending += (n for n in map(behind_views, node.all_input_nodes) if n not in in_memory)

@@ -8,6 +8,7 @@ regions of one buffer overlap never changes and is computed once.
 from __future__ import annotations
 
 import collections
+import dataclasses
 import functools
 import itertools
 from typing import Any
@@ -66,7 +67,8 @@ class Model:
         self.relaid: dict[Node, Any] = {}
         self.unseen: dict[Node, Unseen] = {}
         self.tried: dict[Node, list[Any]] = {}  # all layouts looked at, the one in ``relaid`` the last
-        self.premises: Premises = premises.leaving(self.calls.known.staying(graph))
+        aside = premises.aside | self.calls.known.staying(graph)
+        self.premises: Premises = dataclasses.replace(premises, aside=aside)
         self.layouts: Layouts = self.calls.known.of(graph, self._pinning())
         self.given: dict[int | str, Storage] = {}  # storages of inputs, by what two of the same bytes share
         self.fake_mode: Any = fake_mode_of(graph)
@@ -210,10 +212,6 @@ class Model:
         """Return the dtype that a storage was born with."""
         born = (p for p in places(self.values.get(storage.node)) if p.storage is storage)
         return next((p.value.dtype for p in born), None)
-
-    def nbytes(self, region: Region) -> int:
-        """Return the bytes of a region, hinted when symbolic."""
-        return self.geometry.hint(region.nbytes)
 
 
 def calls_of(graph: Graph, options: Options) -> Calls:

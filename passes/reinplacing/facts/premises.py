@@ -24,10 +24,6 @@ class Premises:
     own_layout: frozenset[Node] = frozenset()
     order: Order | None = None
 
-    def leaving(self, nodes: frozenset[Node]) -> Premises:
-        """Return the premises in which these wrappers and calls stay functional, too."""
-        return dataclasses.replace(self, aside=self.aside | nodes) if nodes else self
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Order:

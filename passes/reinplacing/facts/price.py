@@ -52,8 +52,8 @@ def rank(decision: Decision) -> Rank:
 
 
 def of_region(model: Model, region: Region) -> int:
-    """Return the bytes of a copy of a region, what every figure here is made of."""
-    return model.nbytes(region)
+    """Return the bytes of a copy of a region, hinted when symbolic: what every figure here is made of."""
+    return model.geometry.hint(region.nbytes)
 
 
 def of_value(model: Model, node: Node) -> int:
@@ -141,10 +141,7 @@ def by_gain(model: Model, siblings: Collection[Candidate]) -> Collection[Candida
 
 def by_bytes(model: Model, indices: Iterable[int], *, dearest_first: bool = False) -> list[int]:
     """Return candidates by the bytes of their clones, the cheapest first unless asked otherwise."""
-    candidates = model.candidates
-    if dearest_first:
-        return sorted(indices, key=lambda i: -candidates[i].nbytes)
-    return sorted(indices, key=lambda i: candidates[i].nbytes)
+    return sorted(indices, key=lambda i: model.candidates[i].nbytes, reverse=dearest_first)
 
 
 def peak_bytes(decision: Decision) -> int:
@@ -170,7 +167,7 @@ def held_bytes(decision: Decision) -> list[int]:
         last = max((r.time for s in members for r in model.reads.get(s, ())), default=0)
         birth = model.order[root.node]
         born = (p for p in places(model.values.get(root.node)) if p.storage is root)
-        size = max((model.nbytes(p.region) for p in born), default=0)
+        size = max((of_region(model, p.region) for p in born), default=0)
         change[birth] += size
         change[int(min(max(last, birth) + 1, end))] -= size
     for copy in decision.snapshots:

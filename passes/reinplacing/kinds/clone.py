@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import torch
 from torch.fx import Node
 
-from ...memory.region import Region, as_size
+from ...memory.region import Region, as_size, is_static
 from ...ops.schema import schema_of
 from ...reason import Reason
 from ..facts.candidate import Candidate, Kind
@@ -37,9 +36,10 @@ def is_conversion(node: Node) -> bool:
     new: Any = node.meta.get("val")
     if not _converts(node) or not isinstance(old, torch.Tensor) or not isinstance(new, torch.Tensor):
         return False
-    layout = (*zip(new.size(), old.stride(), new.stride(), strict=True),)
-    is_static = all(isinstance(n, int) for n in itertools.chain.from_iterable(layout))
-    return is_static and any(n > 1 and step != other for n, step, other in layout)
+    if not is_static(old) or not is_static(new):
+        return False
+    layout = zip(new.size(), old.stride(), new.stride(), strict=True)
+    return any(n > 1 and step != other for n, step, other in layout)
 
 
 def visit(model: Model, node: Node) -> bool:

@@ -15,6 +15,7 @@ from ...ops.schema import argument, arguments, schema_of, tensors
 from ...ops.true_strides import is_mistold
 from ...ops.wrapper_check import is_taken_apart
 from ...reason import Reason
+from ..facts import price
 from ..facts.candidate import Candidate, Kind
 from ..facts.model import Model
 from ..facts.place import Place, is_same_to_torch, reads_alike
@@ -54,7 +55,7 @@ def copied_bytes(model: Model, node: Node) -> int:
     """Return the bytes of its first argument that a functional operator copies."""
     if in_place_form.in_place_form(node.target) is not None and not in_place_form.copies_operand(node.target):
         return 0
-    return sum(model.nbytes(place.region) for _, place in model.operands(node.args[:1]))
+    return price.of_places(model, (place for _, place in model.operands(node.args[:1])))
 
 
 def _is_listed(model: Model, node: Node, operands: Sequence[Any], rest: list[Argument]) -> bool:

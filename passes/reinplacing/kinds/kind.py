@@ -10,8 +10,8 @@ from torch.fx import Graph, Node
 from ... import _torch
 from ...errors import GraphError
 from ...ops.declarations import declaration_of
-from ...ops.schema import is_operator, schema_of, target_name
-from ...ops.source import where
+from ...ops.schema import is_operator, schema_of
+from ...ops.wording import at
 from ..facts.candidate import Candidate, Kind
 from ..facts.model import Model
 from ..facts.place import mapped, places
@@ -79,10 +79,7 @@ def visit_call(model: Model, node: Node) -> bool:
     if node.op != "call_function":
         return False
     if node.target is _torch.hop("triton_kernel_wrapper_mutation"):
-        raise GraphError(
-            f"expected a functional graph, found {node.name} = {target_name(node.target)} at "
-            f"{where(node) or 'an unknown line'}; was the graph reinplaced already?"
-        )
+        raise GraphError(f"expected a functional graph, found {at(node)}; was the graph reinplaced already?")
     kind = next((kind for kind in _CALLS if kind.sees_to(node)), None)
     if kind is None:
         return call.visit(model, node)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -9,7 +10,7 @@ from torch.fx import Node
 
 from ... import _torch
 from ...graph.alias import begin_of
-from ...graph.emit import Emitter, eager_values
+from ...graph.emit import Emitter, eager_values, like
 from ...memory.region import Size, as_size
 from ...ops import wrapper
 from ...ops.schema import schema_of, target_name
@@ -44,30 +45,55 @@ def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None
         else:
             bases[i] = rewriter.operand(node, candidate, bases[i], node.meta["val"][first + i])
             moved[i] = begin_of(bases[i]) - as_size(old.storage_offset())
-    eager = eager_values(node)
-    views = wrapper.base_views(node)
-    on_copies = _OnCopies(rewriter, node, candidates, views) if rewriter.decision.part_copies else None
+    parts, copied, emitter = _parts(rewriter, node, candidates), list[tuple[Node, Node]](), rewriter.emitter
+
+    def given(view: wrapper.BaseView, made: Any) -> Any:
+        part = parts.get(view.label)
+        if part is None:
+            return made
+        copied.append((made, (emitter.empty if part.write_only else emitter.clone)(node, made)))
+        return copied[-1][1]
+
+    call, by_name = called(emitter, node, bases, moved, given)
+    for view, copy in copied:  # put back: nothing came in between but the call itself
+        rewriter.copy_into(node, view, copy)
+    first = wrapper.first_result(node)
+    # What the operator hands back is the view, also where it worked on a copy that was put back.
+    written = {**wrapper_results.handed_back(op, by_name), **dict(enumerate(bases, first))}
+    wrapper_results.hand_out(rewriter, node, call, written)
+
+
+def called(
+    emitter: Emitter,
+    node: Node,
+    bases: Sequence[Node],
+    moved: Sequence[Size],
+    given: Callable[[wrapper.BaseView, Any], Any] = lambda view, made: made,
+) -> tuple[Node, dict[str, Any]]:
+    """Insert the call of a wrapper's operator; returns it, and its arguments, views by their labels.
+
+    Args:
+        emitter: makes nodes of the graph.
+        node: the wrapper.
+        bases: what stands for its bases.
+        moved: by how many items the storage of each begins elsewhere than that of the wrapper's base.
+        given: what the operator is given for a view; by default the view itself.
+    """
+    views, eager = wrapper.base_views(node), eager_values(node)
     made_of: dict[str, list[Any]] = {}
     lying: dict[str, Any] = {}
     for view in views:
         base = view.base
-        made = None if base is None else rewriter.emitter.base_view(node, bases[base], view, moved[base])
+        made = None if base is None else emitter.base_view(node, bases[base], view, moved[base])
         lying[view.label] = made
-        made_of.setdefault(view.name, []).append(on_copies.given(view, made) if on_copies else made)
-    by_name = arguments(node, made_of)
+        made_of.setdefault(view.name, []).append(given(view, made))
+    by_name = _arguments(node, made_of)
     if eager is not None:
-        eager = {**eager, **eager_views(rewriter.emitter, node, eager, views, lying)}
-    call = rewriter.emitter.mutable_op(node, op, by_name, eager)
-    if on_copies is not None:
-        on_copies.put_back()
-    first = wrapper.first_result(node)
-    # What the operator hands back is the view, also where it worked on a copy that was put back.
-    handed = wrapper_results.handed_back(op, {**by_name, **lying})
-    written = {**handed, **{first + i: base for i, base in enumerate(bases)}}
-    wrapper_results.hand_out(rewriter, node, call, written)
+        eager = {**eager, **_eager_views(emitter, node, eager, views, lying)}
+    return emitter.mutable_op(node, node.args[0], by_name, eager), {**by_name, **lying}
 
 
-def arguments(node: Node, made_of: dict[str, list[Any]]) -> dict[str, Any]:
+def _arguments(node: Node, made_of: dict[str, list[Any]]) -> dict[str, Any]:
     """Return the arguments of a wrapper's operator, given the views that it writes."""
     by_name: dict[str, Any] = {}
     for name in schema_of(node.args[0]).names:
@@ -81,38 +107,17 @@ def arguments(node: Node, made_of: dict[str, list[Any]]) -> dict[str, Any]:
     return by_name
 
 
-class _OnCopies:
-    """The views of a v2 wrapper that its operator writes in copies, which are put back after the call."""
-
-    def __init__(
-        self, rewriter: Rewriter, node: Node, candidates: list[Candidate], views: list[wrapper.BaseView]
-    ) -> None:
-        self._rewriter, self._node = rewriter, node
-        self._parts: dict[str, PartCopy] = {}
-        self._made: list[tuple[Node, Node]] = []
-        part_copies = rewriter.decision.part_copies
-        for candidate in candidates:
-            mine = [v.label for v in views if v.base == candidate.slot]
-            for part in part_copies.get(candidate.index, ()):
-                self._parts[mine[part.view]] = part
-
-    def given(self, view: wrapper.BaseView, made: Node | None) -> Node | None:
-        """Return what the operator is given for a view: the view, or a copy of it."""
-        part = self._parts.get(view.label)
-        if part is None or made is None:
-            return made
-        emitter = self._rewriter.emitter
-        copy = (emitter.empty if part.write_only else emitter.clone)(self._node, made)
-        self._made.append((made, copy))
-        return copy
-
-    def put_back(self) -> None:
-        """Write the copies where the views are; nothing came in between but the call itself."""
-        for view, copy in self._made:
-            self._rewriter.copy_into(self._node, view, copy)
+def _parts(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> dict[str, PartCopy]:
+    """Return the views of a v2 wrapper that its operator writes in copies, by their labels."""
+    found: dict[str, PartCopy] = {}
+    for candidate in candidates:
+        for part in rewriter.decision.part_copies.get(candidate.index, ()):
+            mine = [v.label for v in wrapper.base_views(node) if v.base == candidate.slot]
+            found[mine[part.view]] = part
+    return found
 
 
-def eager_views(
+def _eager_views(
     emitter: Emitter,
     node: Node,
     eager: dict[str, Any],
@@ -129,9 +134,8 @@ def eager_views(
             if emitter.views.is_plain(val) and strides == val.stride():
                 value = emitter.views.fakes.like(val)
             else:
-                like = {"dtype": val.dtype, "device": val.device}
                 shape = val.size(), strides
-                value = _torch.run_fake(emitter.fake_mode, aten.empty_strided.default, shape, like)
+                value = _torch.run_fake(emitter.fake_mode, aten.empty_strided.default, shape, like(val))
         if view.item is None:
             values[view.name] = value
         else:

@@ -7,12 +7,12 @@ from typing import Any
 
 from torch.fx import Node
 
-from ...errors import GraphError
 from ...graph.sizes import bind_sizes
 from ...ops import wrapper, wrapper_check
 from ...ops.schema import is_operator, schema_of, target_name
-from ...ops.source import where
+from ...ops.wording import no_value
 from ...reason import Reason
+from ..facts import price
 from ..facts.model import Model
 from ..facts.place import Place, Value
 from ..layout import exchange
@@ -43,17 +43,14 @@ def unsupported(model: Model, node: Node, name: str, mutated: dict[str, Any]) ->
     for _, place in model.operands((node.args, node.kwargs)):
         model.add_read(node, place)
     model.values[node] = model.fresh(node, node.meta.get("val"), opaque=True)
-    size = sum(model.nbytes(p.region) for v in mutated.values() for _, p in model.operands(v))
+    size = price.of_places(model, (place for _, place in model.operands(list(mutated.values()))))
     model.unsupported.append((node, tuple((name, arg) for arg in mutated), size))
 
 
 def placed(model: Model, node: Node) -> list[Value]:
     """Place a wrapper's results in storages of their own; returns them as a list."""
     if node.meta.get("val") is None:
-        raise GraphError(
-            f'expected meta["val"] on {node.name} ({target_name(node.target)}) at '
-            f"{where(node) or 'an unknown line'}, found none; run FakeTensorProp over the graph first."
-        )
+        raise no_value(node)
     value = model.fresh(node, node.meta["val"])
     model.values[node] = value
     return value if isinstance(value, list) else [value]
@@ -71,6 +68,14 @@ def handed_back(op: Any, by_name: dict[str, Any]) -> dict[int, Any]:
     return {i: by_name[name] for i, name in enumerate(schema_of(op).returns) if name is not None}
 
 
+def note_results(call: Node, node: Node) -> int:
+    """Give the call of a wrapper's operator the values that it returns itself; returns how many these are."""
+    count, val = len(schema_of(node.args[0]).returns), node.meta["val"]
+    call.meta["val"] = tuple(val[:count]) if count > 1 else val[0] if count else None
+    bind_sizes(call, node)
+    return count
+
+
 def hand_out(rewriter: Rewriter, node: Node, call: Node, written: dict[Any, Any]) -> None:
     """Give the users of a wrapper's results what the mutable call leaves behind.
 
@@ -80,12 +85,8 @@ def hand_out(rewriter: Rewriter, node: Node, call: Node, written: dict[Any, Any]
         call: the call of its operator; kernels return nothing.
         written: by position, or by name of a kernel's argument, what stands for the results.
     """
-    op: Any = node.args[0] if node.args else None
     val: Any = node.meta.get("val")
-    count = 0 if op is None else len(schema_of(op).returns)
-    if op is not None:
-        call.meta["val"] = tuple(val[:count]) if count > 1 else val[0] if count else None
-        bind_sizes(call, node)
+    count = note_results(call, node) if node.args else 0
     for user in list(node.users):
         key = user.args[1]
         if key in written:

@@ -12,14 +12,12 @@ from torch.fx import Node
 from ... import _torch
 from ...memory.region import Region, as_size
 from ...ops.schema import is_operator, schema_of
-from ...ops.traits import overloads
 from ...ops.true_strides import is_mistold
 from ...reason import Reason
 from ..facts.model import Model
 from ..facts.place import Place, Value, mapped, places
 
 Operands = list[tuple[Node, Place]]
-OPERATORS = overloads(lambda traits: traits.hides_alias)  # to be found in a graph
 
 
 def visit(model: Model, node: Node) -> bool:

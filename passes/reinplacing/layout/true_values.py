@@ -21,6 +21,7 @@ from ... import _torch
 from ...errors import GraphError
 from ...graph import find_layouts
 from ...graph.alias import viewed
+from ...graph.emit import like, placed_like
 from ...memory.geometry import Geometry
 from ...memory.region import Region, as_size
 from ...ops import wrapper
@@ -167,7 +168,7 @@ def _as_made(node: Node, told: Callable[[Node], Any], fake_mode: Any) -> Any:
     if layouts is None or len(layouts) != len(results):
         return None
     new = [
-        _torch.run_fake(fake_mode, _EMPTY, (t.shape, strides), {"dtype": t.dtype, "device": t.device})
+        _torch.run_fake(fake_mode, _EMPTY, (t.shape, strides), like(t))
         for t, strides in zip(results, layouts, strict=True)
     ]
     return new[0] if isinstance(old, torch.Tensor) else new
@@ -179,15 +180,10 @@ def _laid_out_like(operand: torch.Tensor, fake_mode: Any) -> Any:
     Run on fake tensors it begins at 0, by torch's decomposition of it or its cache of results. Of what is
     expanded it is a clone, with all elements; those of torch 2.11 say that it is expanded, too.
     """
-    like = {"dtype": operand.dtype, "device": operand.device}
     if is_expanded(operand):
         cloned = torch.empty_strided(operand.shape, operand.stride(), device="meta").clone()
-        return _torch.run_fake(fake_mode, _EMPTY, (operand.shape, cloned.stride()), like)
-    ends = [(n - 1) * s for n, s in zip(operand.shape, operand.stride(), strict=True)]
-    need = 0 if 0 in map(as_size, operand.shape) else operand.storage_offset() + 1 + sum(ends)
-    room = _torch.run_fake(fake_mode, _EMPTY, ((need,), (1,)), like)
-    layout = operand.shape, operand.stride(), operand.storage_offset()
-    return _torch.run_fake(fake_mode, torch.ops.aten.as_strided.default, (room, *layout), {})
+        return _torch.run_fake(fake_mode, _EMPTY, (operand.shape, cloned.stride()), like(operand))
+    return placed_like(fake_mode, operand, operand.storage_offset())
 
 
 def _kind(tensor: torch.Tensor) -> tuple[Any, ...]:

@@ -16,7 +16,6 @@ from ...graph.collective import END, wait_time
 from ...memory.region import Region, as_size
 from ...ops import higher_order, wording
 from ...ops.schema import OpSchema, argument, has_tensor, is_operator, schema_of, tensors
-from ...ops.source import where
 from ...ops.views import is_absolute
 from ...reason import Reason
 from ..facts import price
@@ -187,9 +186,8 @@ def _visit_mutation(model: Model, node: Node) -> None:
     is_copy = node.target is torch.ops.aten.copy_.default
     if not (is_copy and destination and source and destination.storage.is_input):
         raise GraphError(
-            f"expected a functional graph (no mutation but copy_ into inputs), found {node.name} = "
-            f"{node.target} at {where(node) or 'an unknown line'}; was the graph reinplaced already? "
-            "Pass the graph as AOTAutograd gives it to the post-grad stage."
+            f"expected a functional graph (no mutation but copy_ into inputs), found {wording.at(node)}; was "
+            "the graph reinplaced already? Pass the graph as AOTAutograd gives it to the post-grad stage."
         )
     model.values[node] = destination
     is_own = model.same_value(source, destination)

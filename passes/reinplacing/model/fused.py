@@ -60,7 +60,7 @@ def differs_for_speed(decision: Decision) -> bool:
 
 
 def _computed_scatters(model: Model) -> Iterator[Candidate]:
-    return (c for c in model.candidates if _is_computed_scatter(c))
+    return (c for c in model.candidates if traits_of(c.node.target).is_computed_scatter)
 
 
 def _fused_for_speed(model: Model) -> set[int]:
@@ -89,10 +89,6 @@ def _is_in_memory(node: Node) -> bool:
     if node.op != "call_function" or not has_code_of(node):
         return True
     return any(user.op == "output" or needs_memory(user.target) for user in node.users)
-
-
-def _is_computed_scatter(candidate: Candidate) -> bool:
-    return traits_of(candidate.node.target).is_computed_scatter
 
 
 def _of_lists(model: Model) -> Iterator[Candidate]:

@@ -32,8 +32,7 @@ class Rewriter:
     def __init__(self, decision: Decision) -> None:
         self.decision = decision
         self.model: Model = decision.model
-        mode, lowered = self.model.fake_mode, self.model.target.makes_as_told
-        self.emitter: Emitter = Emitter(self.model.graph, mode, lowered=lowered)
+        self.emitter: Emitter = Emitter(self.model.graph, lowered=self.model.target.makes_as_told)
         self.replaced: dict[Node, Node] = {}
         self.stale: set[Node] = set()
         self.rebased: dict[Storage, Size] = {}

@@ -108,7 +108,7 @@ def test_a_clone_of_a_dense_tensor_is_torchs(mode: Any) -> None:
         build = GraphBuilder()
         node = build.graph.placeholder("x")
         node.meta["val"] = base
-        made = Emitter(build.graph, mode).value(build.graph.call_function(aten.clone.default, (node,)))
+        made = Emitter(build.graph).value(build.graph.call_function(aten.clone.default, (node,)))
         expected = _torch.run_fake(mode, aten.clone.default, (base,), {})
         assert facts(made)[:6] == facts(expected)[:6], (sizes, strides)
         assert made.untyped_storage().nbytes() == expected.untyped_storage().nbytes()
@@ -131,7 +131,7 @@ def test_a_copy_has_the_value_of_the_result_that_it_stands_for(mode: Any) -> Non
     node = build.graph.placeholder("x")
     end = build.graph.output((node,))
     node.meta["val"] = base = mode.from_tensor(torch.zeros(4, 4))
-    emitter, result = Emitter(build.graph, mode), mode.from_tensor(torch.zeros(4, 4))
+    emitter, result = Emitter(build.graph), mode.from_tensor(torch.zeros(4, 4))
     made = [emitter.clone(end, node, result).meta["val"] for _ in range(2)]
     assert made[0] is result and made[1] is not result  # which belongs to the first copy
     others = [

@@ -68,7 +68,7 @@ def test_it_computes_the_same(op: Any, dtype: torch.dtype, number: Any) -> None:
         for i, v in enumerate(given)
     ]
     whole = graph.call_function(op, tuple(operands))
-    elements = [emit_element(Emitter(graph, None), whole, i) for i in range(2)]
+    elements = [emit_element(Emitter(graph), whole, i) for i in range(2)]
     graph.erase_node(whole)
     graph.output(tuple(elements))
     flat = [t for v in given for t in (v if isinstance(v, list) else [v]) if isinstance(t, torch.Tensor)]
@@ -96,7 +96,7 @@ def test_named_numbers_keep_their_names() -> None:
     x, y, z = (graph.placeholder(name) for name in "xyz")
     added = graph.call_function(aten._foreach_add.List, ([x], [y]), {"alpha": 3})
     scaled = graph.call_function(aten._foreach_addcmul.Scalar, ([x], [y], [z], 4))
-    emitter = Emitter(graph, None)
+    emitter = Emitter(graph)
     assert emit_element(emitter, added, 0).kwargs == {"alpha": 3}
     element = emit_element(emitter, scaled, 0)
     assert element.args == (x, y, z) and element.kwargs == {"value": 4}

@@ -138,7 +138,7 @@ STEPS = [
     (view_scatter, "_write_view"),
     *((wrapper_results, name) for name in ("hand_out", "_project")),
     *((with_form, name) for name in ("rewrite", "_write")),
-    (rewrite, "_check"),
+    (rewrite, "check"),
 ]
 
 
