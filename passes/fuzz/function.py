@@ -148,11 +148,13 @@ def _listed(pool: Pool) -> None:
         nodes = list(dict.fromkeys(nodes))  # one tensor twice is rare
     if not nodes:
         return
-    kind = draws.of(("add", "scales", "sums", "products"))
+    kind = draws.of(("add", "scales", "sums", "products", "factor"))
     if kind == "add":
         made = call(aten._foreach_add.Scalar, nodes, _number(pool))
     elif kind == "scales":
         made = call(aten._foreach_mul.ScalarList, nodes, [2 * i + 3 for i in range(len(nodes))])
+    elif kind == "factor":
+        made = call(aten._foreach_mul.Tensor, nodes, pool.shaped(torch.Size(()), nodes[0].meta["val"].dtype))
     else:
         values = [n.meta["val"] for n in nodes]
         others = [pool.shaped(v.shape, v.dtype) for v in values]

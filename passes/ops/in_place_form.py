@@ -28,8 +28,8 @@ def in_place_form(op: Any) -> Any:
     namespace, _, name = schema.name.partition("::")
     if namespace not in _NAMESPACES or schema.mutable or len(schema.returns) != 1 or schema.view:
         return None
-    written, overload = schema.in_place or (f"{name}_", op._overloadname)
-    packet = getattr(getattr(torch.ops, namespace), written, None)
+    written, overload = schema.in_place or ("", op._overloadname)
+    packet = getattr(getattr(torch.ops, namespace), written or f"{name}_", None)
     if packet is None or overload not in packet.overloads():
         return None
     form = getattr(packet, overload)

@@ -53,7 +53,8 @@ class Traits:
         copies_first: whether it hands on what it does not overwrite: functional, it copies its first
             operand. The others compute each element anew; they copy nothing and need fresh memory.
         ignores_first: whether it takes nothing but shape and strides of its first operand.
-        in_place: its in-place form and its overload, where they are not called like itself.
+        in_place: its in-place form (``""`` for the usual name) and its overload, where they are not called
+            like itself. Of an operator that takes a tensor for all of a list it takes one for each.
         is_mislowered: whether Inductor cannot compile it although it has a lowering.
         untold: whether its results are laid out by no rule that holds for all operands, or by one that only
             its kernel follows: fake tensors tell their strides where all operands are contiguous.
@@ -189,6 +190,11 @@ _ROWS: tuple[tuple[str, Traits], ...] = (
     ("aten::zero aten::uniform", Traits(ignores_first=True, untold=True)),
     ("aten::normal_functional", Traits(ignores_first=True, in_place=("normal_", "default"))),
     ("aten::bernoulli.p", Traits(ignores_first=True, in_place=("bernoulli_", "float"))),
+    # Inductor has no in-place form of lists and one tensor for all of them.
+    (
+        "aten::_foreach_add.Tensor aten::_foreach_mul.Tensor aten::_foreach_div.Tensor",
+        Traits(in_place=("", "List")),
+    ),
     # Inductor writes the tensor of chances into its program as if it were a number (torch 2.11 to 2.15).
     ("aten::bernoulli_.Tensor", Traits(is_mislowered=True)),
     ("aten::mm aten::bmm aten::addmm aten::baddbmm aten::convolution", Traits(calls_kernel=True)),

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import torch
 from torch.fx import Node
 
 from ...graph.collective import is_collective, wait_time
@@ -219,11 +220,20 @@ def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None
 
 
 def _write(rewriter: Rewriter, node: Node, first: Any, args: Any, kwargs: Any, val: Any) -> Node:
-    call = rewriter.call(node, in_place_form.in_place_form(node.target), (first, *args), kwargs, val)
     schema = schema_of(node.target)
+    if schema.in_place and isinstance(first, list | tuple):
+        args = [_for_each(value, len(first)) for value in args]
+        kwargs = {name: _for_each(value, len(first)) for name, value in kwargs.items()}
+    call = rewriter.call(node, in_place_form.in_place_form(node.target), (first, *args), kwargs, val)
     if schema.seeded:
         call.meta[in_place_form.DRAWS_AS] = (node.name, schema.name)
     return call
+
+
+def _for_each(value: Any, count: int) -> Any:
+    """Return a tensor that all elements share once for each of them; a number stays as it is."""
+    is_tensor = isinstance(value, Node) and isinstance(value.meta.get("val"), torch.Tensor)
+    return [value] * count if is_tensor else value
 
 
 def _mixed(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None:

@@ -61,16 +61,16 @@ def _written(target: Any, form: Form, args: tuple[Any, ...], kwargs: dict[str, A
 
 
 def _check_list(part: list[Any]) -> None:
-    """See that no element meets what is written for another one, nor its own elsewhere."""
+    """See that no element meets what is written for another, nor its own elsewhere, nor what all share."""
     for i, base in enumerate(part[0]):
         for j, other in enumerate(part[0]):
             if i != j and overlap(base, other):
                 raise Refused
         for value in part[1:]:
-            items = value if isinstance(value, list) else [value]
-            for j, item in enumerate(items):
+            is_shared = not isinstance(value, list)
+            for j, item in enumerate([value] if is_shared else value):
                 if isinstance(item, torch.Tensor) and overlap(base, item):
-                    if i != j or not same_bytes(base, item):
+                    if is_shared or i != j or not same_bytes(base, item):
                         raise Refused
 
 

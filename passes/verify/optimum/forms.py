@@ -43,6 +43,7 @@ FORMS = {
     aten._foreach_add.Scalar: Form(aten._foreach_add_.Scalar, copies=False, elementwise=True),
     aten._foreach_add.List: Form(aten._foreach_add_.List, copies=False, elementwise=True),
     aten._foreach_mul.ScalarList: Form(aten._foreach_mul_.ScalarList, copies=False, elementwise=True),
+    aten._foreach_mul.Tensor: Form(aten._foreach_mul_.Tensor, copies=False, elementwise=True),
     aten._foreach_mul.List: Form(aten._foreach_mul_.List, copies=False, elementwise=True),
 }
 

@@ -210,6 +210,64 @@ def test_a_mixed_list_is_written_in_part() -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["add", "mul", "div"])
+def test_a_tensor_for_all_of_a_list_is_given_to_each_element(name: str) -> None:
+    op, alpha = getattr(aten, f"_foreach_{name}").Tensor, {"alpha": 2} if name == "add" else {}
+
+    def program(x: Tensor, y: Tensor, rows: Tensor, index: Tensor) -> list[Tensor]:
+        return op([x + 1, y + 1], y[1, 1], **alpha)
+
+    report, gm = rewritten(program, x(), y(), ROWS, INDEX)
+    assert report.clones == [] and len(report.reinplaced) == 2
+    assert targets(gm)[-1] == f"aten._foreach_{name}_.List"
+    written = list(gm.graph.nodes)[-2]
+    assert len(written.args[1]) == 2 and written.kwargs == alpha
+
+
+def test_a_list_with_a_tensor_for_all_is_written_in_part() -> None:
+    def program(x: Tensor, y: Tensor, rows: Tensor, index: Tensor) -> tuple[Tensor, ...]:
+        b, c = x + 1, y + 1
+        r = aten._foreach_mul.Tensor([x, b, c], y[0, 1])
+        return r[0], r[1], r[2], c.sum()
+
+    report, gm = rewritten(program, x(), y(), ROWS, INDEX)
+    assert report.reinplaced == ["aten::_foreach_mul.self[1]"]
+    assert [t for t in targets(gm) if "foreach" in t] == [
+        "aten._foreach_mul.Tensor",
+        "aten._foreach_mul_.List",
+    ]
+
+
+def test_what_all_of_a_list_is_computed_from_is_not_written() -> None:
+    def program(x: Tensor, y: Tensor, rows: Tensor, index: Tensor) -> list[Tensor]:
+        a, b = x + 1, y + 1
+        return aten._foreach_mul.Tensor([a, b], a[0, 3])
+
+    report, _ = rewritten(program, x(), y(), ROWS, INDEX)
+    assert report.reinplaced == ["aten::_foreach_mul.self[1]"]
+
+
+def test_results_of_another_dtype_or_of_elements_that_overlap_are_new() -> None:
+    def halves(x: Tensor) -> list[Tensor]:
+        return aten._foreach_mul.Tensor([x.to(torch.int64)], x[0, 1])
+
+    def expanded(x: Tensor) -> list[Tensor]:
+        return aten._foreach_mul.Tensor([(x[:, :1] + 1).expand(6, 4)], x[0, 1])
+
+    for program in (halves, expanded):
+        report, gm = rewritten(program, x())
+        assert report.reinplaced == [] and "aten._foreach_mul.Tensor" in targets(gm)
+
+
+def test_a_part_that_is_read_after_it_was_written_is_copied() -> None:
+    def program(x: Tensor) -> tuple[Tensor, ...]:
+        b = x + 1
+        r = aten._foreach_mul.Tensor([b[:3], b[3:]], x[0, 1])
+        return r[0], r[1], b[2:].sum()
+
+    assert rewritten(program, x())[0].reinplaced == []
+
+
 def test_one_tensor_twice_in_a_list_is_written_once() -> None:
     def program(x: Tensor) -> tuple[Tensor, ...]:
         b = x + 1
