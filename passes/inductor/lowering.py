@@ -107,4 +107,6 @@ def is_stored_by_inductor(candidate: Candidate) -> bool:
     if traits_of(candidate.node.target).is_scatter:
         return True
     form = in_place_form(candidate.node.target) if candidate.kind.by_form else None
+    if form is not None and lists.is_list(candidate.node):
+        return True
     return form is not None and _torch.is_lowered(form) and not _torch.is_fallback(form)

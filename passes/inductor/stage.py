@@ -164,6 +164,7 @@ class ReinplacePass(CustomGraphPass):
             retell_begins(graph)
         move_with_bases(graph)
         report = self._reinplaced(graph, target) if target else Report()
+        single_lists.store_apart(graph)
         windows.reshape(graph)
         copy_operands(graph)
         if defended("clone-at-an-offset"):

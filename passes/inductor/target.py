@@ -11,8 +11,8 @@ from .. import _torch
 from ..graph.alias import is_view
 from ..ops import lists
 from ..ops.computed import MASKS
-from ..ops.in_place_form import in_place_form
-from ..ops.schema import argument, is_operator, schema_of, traits_of
+from ..ops.in_place_form import in_place_form, is_lowered_apart
+from ..ops.schema import argument, is_operator, schema_of, tensors, traits_of
 from ..ops.true_strides import has_usual_strides
 from ..reason import Reason
 from ..reinplacing.facts.candidate import Candidate
@@ -23,6 +23,7 @@ from ..reinplacing.facts.target import Target
 from ..reinplacing.kinds import view_scatter
 from .defects import defended
 from .lowering import is_computed, is_stored_by_inductor
+from .mend.element_op import element_op
 
 
 class InductorTarget(Target):
@@ -50,9 +51,21 @@ class InductorTarget(Target):
             return of_input
         return not of_input and not is_view(source) and has_usual_strides(source.meta["val"])
 
-    def runs_form(self, form: Any) -> bool:
-        """Return whether an in-place form is lowered to what the functional one computes."""
-        return not (schema_of(form).is_mislowered and defended("chances-as-a-number"))
+    def runs_form(self, node: Node, form: Any) -> bool:
+        """Return whether an in-place form is lowered to what the functional one computes, for no more.
+
+        Where only the functional one is lowered, the other is a call of its kernel, or, of a list that is in
+        no kernel for lists, its elements are computed and stored one by one (``single_lists.store_apart``).
+        """
+        if schema_of(form).is_mislowered and defended("chances-as-a-number"):
+            return False
+        if not is_lowered_apart(node.target, form):
+            return True
+        if lists.is_list(node):
+            return element_op(form) is not None and not any(map(lists.has_blocks, tensors(node.meta["val"])))
+        if schema_of(node.target).scans:
+            return bool(node.meta["val"].device.type == "cpu")
+        return not any(map(_torch.inductor_setting, ("max_autotune", "max_autotune_gemm")))
 
     def refusal(self, decision: Decision, candidate: Candidate) -> Refusal | None:
         """Return why a candidate's write would be lost or would store converted values."""

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from .. import _torch
+from .computed import has_code
 from .schema import OpSchema, schema_of
 
 _NAMESPACES = ("aten", "_c10d_functional")
@@ -46,10 +47,17 @@ def _is_form_of(form: OpSchema, schema: OpSchema) -> bool:
 
 
 def _is_kernel(op: Any, form: Any) -> bool:
-    """Return whether Inductor runs an operator by itself, or lowers the in-place form by itself."""
+    """Return whether Inductor may run an operator by itself, or write what it computes in place."""
     if torch.Tag.pointwise in op.tags and not _torch.is_fallback(op):
         return False
-    return _torch.is_fallback(op) or not _torch.is_lowered(op) or _torch.is_lowered(form)
+    if is_lowered_apart(op, form):
+        return _torch.is_lowered_as_list(op) or schema_of(op).calls_kernel or schema_of(op).scans
+    return True
+
+
+def is_lowered_apart(op: Any, form: Any) -> bool:
+    """Return whether Inductor has code, or a choice of kernels, for an operator and not its in-place form."""
+    return has_code(op) and not has_code(form)
 
 
 def copies_operand(op: Any) -> bool:

@@ -47,6 +47,7 @@ class Traits:
         is_unfilled: whether it makes memory that holds nothing yet.
         calls_kernel: whether Inductor lowers it to a call of a kernel, or fills in a template, which no
             store is fused with that does not take its result.
+        scans: whether Inductor computes it on a GPU and calls its kernel on a CPU, where it scans nothing.
         identity: the position of the operand that no-op removal may put in its place.
         neutral: the constant with which, as its other operand, Inductor folds it away.
         stores: the argument that it stores as it is, without looking at what was there.
@@ -86,6 +87,7 @@ class Traits:
     is_factory: bool = False
     is_unfilled: bool = False
     calls_kernel: bool = False
+    scans: bool = False
     identity: int | None = None
     neutral: int | None = None
     stores: str | None = None
@@ -199,6 +201,7 @@ _ROWS: tuple[tuple[str, Traits], ...] = (
     ("aten::bernoulli_.Tensor", Traits(is_mislowered=True)),
     ("aten::mm aten::bmm aten::addmm aten::baddbmm aten::convolution", Traits(calls_kernel=True)),
     ("aten::_int_mm aten::_scaled_mm", Traits(calls_kernel=True)),
+    ("aten::cumsum aten::cumprod", Traits(scans=True)),
     # Receives write into the tensors that they are given, and hand them on: their schemas say neither. Batch
     # norms that are no longer made write their running statistics.
     ("_c10d_functional::irecv _c10d_functional::batch_p2p_ops", Traits(hides_accesses=True)),

@@ -2,6 +2,7 @@
 
 A list of one element gains nothing by a kernel for lists, which only GPUs have, and some Inductor cannot
 compile. What is left of a list of which some elements are written in place may be such a list, too.
+So are lists in place of which Inductor has only the functional form.
 """
 
 from __future__ import annotations
@@ -9,15 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import torch
 from torch.fx import Graph, Node
 
 from ...graph.emit import Emitter
 from ...ops import lists
+from ...ops.computed import has_code
 from ...ops.nested import LISTS
-from ...ops.schema import tensors
+from ...ops.schema import is_operator, schema_of, tensors
 from ...reinplacing.facts.decision import Decision
 from ..defects import defended
 from .element_op import element_op, emit_element
+
+aten: Any = torch.ops.aten
 
 
 def can_be_apart(node: Node) -> bool:
@@ -51,3 +56,25 @@ def take_apart(found: Iterable[Node]) -> None:
             item.replace_all_uses_with(element)
             made_by.graph.erase_node(item)
         made_by.graph.erase_node(made_by)
+
+
+def store_apart(graph: Graph) -> None:
+    """Compute and store one by one the elements of lists in place that Inductor does not lower.
+
+    Each is computed right before it is stored, when no store into the same buffer comes between.
+    """
+    emitter = Emitter(graph)
+    for node in list(graph.nodes):
+        if node.op != "call_function" or not _is_stored_apart(node.target):
+            continue
+        for index, operand in enumerate(node.args[0]):
+            element = emit_element(emitter, node, index)
+            element.meta["val"] = emitter.value(element)
+            emitter.call(node, aten.copy_.default, (operand, element)).meta["val"] = operand.meta["val"]
+        graph.erase_node(node)
+
+
+def _is_stored_apart(target: Any) -> bool:
+    if not is_operator(target) or not schema_of(target).mutable or has_code(target):
+        return False
+    return element_op(target) is not None

@@ -39,8 +39,8 @@ class Target:
         """Return whether a view is a view to it, of an input or of what is computed."""
         return True
 
-    def runs_form(self, form: Any) -> bool:
-        """Return whether an operator's in-place form computes what the functional one does."""
+    def runs_form(self, node: Node, form: Any) -> bool:
+        """Return whether the in-place form of a call computes what the functional one does, for no more."""
         return True
 
     def refusal(self, decision: Any, candidate: Candidate) -> Refusal | None:

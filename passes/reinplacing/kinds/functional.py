@@ -36,7 +36,7 @@ def sees_to(node: Node) -> bool:
 def visit(model: Model, node: Node) -> bool:
     """Add the candidates of an operator with an in-place form; returns whether ``node`` is one."""
     form = in_place_form.in_place_form(node.target)
-    if not model.target.runs_form(form):
+    if not model.target.runs_form(node, form):
         return False
     operands = node.args[0] if node.args else None
     if not makes_sizes(node) and _has_form_arguments(node, form):

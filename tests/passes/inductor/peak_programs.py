@@ -256,6 +256,42 @@ def clone_used_twice(x: Tensor, w: Tensor, state: Tensor, *, is_written: bool = 
     return [v.cos().clone(), u.sum()]
 
 
+def parts(x: Tensor) -> list[Tensor]:
+    """Return rows of a buffer, as gradients in a bucket: of several sizes, so that no kernel computes all."""
+    return [x[:9], x[9:32], x[32:33], x[33:]]
+
+
+def clipped_parts(x: Tensor, y: Tensor) -> list[Tensor]:
+    torch.ops.aten._foreach_mul_.Tensor(parts(x), (1 / y.norm()).clamp(max=1))
+    return [y.sum()]
+
+
+def roots_of_parts(x: Tensor, y: Tensor) -> list[Tensor]:
+    torch._foreach_sqrt_(parts(x))
+    torch._foreach_sub_(parts(x), parts(y))
+    return [y.sum()]
+
+
+def product_taken_away(x: Tensor, y: Tensor) -> list[Tensor]:
+    x[8:].addmm_(y[8:], y, alpha=-1)
+    return [x.sum()]
+
+
+def running_sums(x: Tensor, y: Tensor) -> list[Tensor]:
+    x.cumsum_(0)
+    return [x.sum() + y.sum()]
+
+
+def remembered(program: Function) -> Function:
+    """Return a program that returns what its first input held, too."""
+
+    def twin(x: Tensor, y: Tensor) -> list[Tensor]:
+        old = x.clone()
+        return [*program(x, y), old]
+
+    return twin
+
+
 def written(program: Function) -> Function:
     """Return a program that overwrites what the backward needs."""
 
@@ -286,5 +322,6 @@ PAIRS = (
     Pair(bytes_as_floats, copied_bytes_as_floats, cache_of_bytes, ALL // 4),
     Pair(overlapping_rows, overlapping_rows_kept, two, ALL),
     Pair(nested_parts, nested_parts_kept, two, ALL),
+    *(Pair(p, remembered(p), two, ALL) for p in (product_taken_away, running_sums)),
     *(Pair(p, written(p), trained, ALL) for p in (clone_of_a_product, clone_in_a_chain, clone_used_twice)),
 )

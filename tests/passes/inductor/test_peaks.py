@@ -11,7 +11,7 @@ from torch._inductor import metrics
 from pytest_reinplace.passes import inductor_options
 from pytest_reinplace.passes.oracle.call import called, differences, peak
 
-from .peak_programs import PAIRS, Function, Pair
+from .peak_programs import ALL, PAIRS, Function, Pair, clipped_parts, remembered, roots_of_parts, two
 
 pytestmark = pytest.mark.usefixtures("quick")
 
@@ -48,3 +48,19 @@ def test_no_copy_is_made_but_the_one_that_the_twin_needs(pair: Pair) -> None:
     assert stock.wrong or (plain.peak <= stock.peak and plain.kernels <= stock.kernels)
     without_the_copy = cost(pair.twin, pair, {})
     assert without_the_copy.wrong or twin.peak <= without_the_copy.peak
+
+
+@pytest.mark.parametrize("program", [clipped_parts, roots_of_parts])
+def test_parts_of_a_buffer_are_computed_where_they_are(program: Function) -> None:
+    """Inductor computes the buffer anew, in one loop that asks for each element in which part it is."""
+    pair = Pair(program, remembered(program), two, ALL)
+    plain, twin, stock = (
+        cost(p, pair, options)
+        for p, options in (
+            (pair.program, inductor_options()),
+            (pair.twin, inductor_options()),
+            (pair.program, {}),
+        )
+    )
+    assert plain.wrong == twin.wrong == stock.wrong == []
+    assert plain.peak + ALL <= min(stock.peak, twin.peak)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import pytest
@@ -135,3 +136,38 @@ def test_what_is_made_of_another_element_is_in_memory_before(builder: type[Lists
 def test_what_is_made_of_the_same_element_is_computed_where_it_is_stored(builder: type[Lists]) -> None:
     graph, _ = crosswise(builder(), (0, 1))
     assert stored(graph) == []
+
+
+def in_parts(b: Lists, op: Any, *args: Any) -> Graph:
+    """Parts of a buffer, all written by an operator over lists, and stored back."""
+    (whole,) = b.given(9)
+    sliced = [b.call(aten.slice.Tensor, whole, 0, i, i + 3) for i in (0, 3, 6)]
+    new = whole
+    for i, made in zip((0, 3, 6), b.list_of(op, sliced, *args), strict=True):
+        new = b.call(aten.slice_scatter.default, new, made, 0, i, i + 3)
+    b.call(aten.copy_.default, whole, new)
+    return b.returned()
+
+
+@pytest.mark.parametrize("builder", [Lists, OnCpu])
+def test_elements_without_a_kernel_are_computed_right_before_they_are_stored(builder: type[Lists]) -> None:
+    """A kernel for all of a list is one, whatever it costs in memory."""
+    graph = in_parts(builder(), aten._foreach_sub.Scalar, 2)
+    report = ReinplacePass().apply(graph)
+    graph.lint()
+    called = [n.target for n in graph.nodes if n.target not in (aten.slice.Tensor, operator.getitem)]
+    called = [str(t) for t in called if isinstance(t, torch._ops.OpOverload)]
+    if builder is OnCpu:
+        assert report.reinplaced[:3] == [f"aten::_foreach_sub.self[{i}]" for i in range(3)]
+        assert called == ["aten.sub.Scalar", "aten.copy_.default"] * 3
+    else:
+        assert called[0] == "aten._foreach_sub.Scalar"
+
+
+@pytest.mark.parametrize("builder", [Lists, OnCpu])
+def test_a_tensor_for_all_is_given_to_each_element_in_its_kernel(builder: type[Lists]) -> None:
+    b = builder()
+    (factor,) = b.given(1)
+    graph = in_parts(b, aten._foreach_mul.Tensor, b.call(aten.view.default, factor, []))
+    ReinplacePass().apply(graph)
+    assert [str(n.target) for n in graph.nodes if "_foreach" in str(n.target)] == ["aten._foreach_mul_.List"]

@@ -69,6 +69,9 @@ WRITERS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "scatter_reduce": lambda b, v, rows, index: aten.scatter_reduce.two(b, 0, index, v, "amax"),
     "masked_scatter": lambda b, v, rows, index: aten.masked_scatter.default(b, b > 3, b.neg()),
     "put": lambda b, v, rows, index: aten.put.default(b, rows, v[0, :2]),
+    "addmm": lambda b, v, rows, index: aten.addmm.default(b, v.new_ones(6, 2), v, beta=2),
+    "cumsum": lambda b, v, rows, index: aten.cumsum.default(b, 0),
+    "cumprod": lambda b, v, rows, index: aten.cumprod.default(b, 1),
     "uniform": lambda b, v, rows, index: aten.uniform.default(b),
     "exponential": lambda b, v, rows, index: aten.exponential.default(b),
     "normal": lambda b, v, rows, index: aten.normal_functional.default(b, 1.0, 2.0),
@@ -168,6 +171,27 @@ def test_a_pointwise_operator_is_not_given_itself_with_other_strides_of_single_e
         assert not {"aten.gcd_.default", "aten._foreach_add_.List"} & set(targets(rewritten(program, x())[1]))
 
 
+@pytest.mark.parametrize("start", [0, 2, 4])
+def test_a_factor_of_a_product_is_not_what_the_product_is_added_to(start: int) -> None:
+    def program(x: Tensor) -> Tensor:
+        b = x + 1
+        aten.addmm.default(b[:2, :2], b[:2, :2], x[:2, :2]).sum()
+        return aten.addmm.default(b[:2], x[:2, :2], b[start : start + 2])
+
+    report, _ = rewritten(program, x())
+    assert report.reinplaced == ([] if start == 0 else ["aten::addmm.self"])
+
+
+def test_a_product_is_not_added_to_what_is_broadcast_or_of_another_dtype() -> None:
+    def row(x: Tensor) -> Tensor:
+        return aten.addmm.default(x[0] + 1, x, x[:4])
+
+    def counts(x: Tensor) -> Tensor:
+        return aten.cumsum.default((x > 3).to(torch.int32), 0)
+
+    assert rewritten(row, x())[0].reinplaced == rewritten(counts, x())[0].reinplaced == []
+
+
 def test_expanded_operands_are_never_written() -> None:
     def program(x: Tensor, y: Tensor, rows: Tensor, index: Tensor) -> Tensor:
         return aten.index_add.default((x[:1] + 1).expand(6, 4), 0, rows, y)
@@ -177,7 +201,7 @@ def test_expanded_operands_are_never_written() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["add.Tensor", "neg.default", "silu.default", "squeeze.default", "addmm.default"]
+    "name", ["add.Tensor", "neg.default", "silu.default", "squeeze.default", "logcumsumexp.default"]
 )
 def test_what_inductor_fuses_or_views_has_no_form_worth_using(name: str) -> None:
     packet, overload = name.split(".")
