@@ -19,6 +19,7 @@ _CHANGES = (
     "clamp_(max=40)",
     "clamp_(min=9)",
     "add_(1)",
+    "cumsum_(0)",
 )
 
 
@@ -149,8 +150,10 @@ def _list(scope: Scope) -> str:
     into = [t for i, t in enumerate(into) if scope.is_apart(t, into[:i])]  # else the order counts
     joined, values = ", ".join(into), ", ".join(fitting(scope, t) for t in into)
     if scope.chance(0.3):
-        return f"torch._foreach_{scope.of('mul_', 'add_')}([{joined}], {number(scope)})"
-    return f"torch._foreach_{scope.of('add_', 'mul_', 'copy_')}([{joined}], [{values}])"
+        factor = scope.of(number(scope), f"{scope.draw.choice(scope.read)}.max()")
+        return f"torch._foreach_{scope.of('mul_', 'add_')}([{joined}], {factor})"
+    how = scope.of("add_", "mul_", "copy_", "sub_", "maximum_")
+    return f"torch._foreach_{how}([{joined}], [{values}])"
 
 
 def _compute(scope: Scope) -> str:

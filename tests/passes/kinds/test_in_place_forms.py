@@ -234,6 +234,17 @@ def test_a_mixed_list_is_written_in_part() -> None:
     ]
 
 
+def test_every_operator_over_lists_that_torch_has_in_place_has_a_form() -> None:
+    names = [name for name in dir(aten) if name.startswith("_foreach_") and hasattr(aten, f"{name}_")]
+    found = {
+        f"{name}.{overload}": in_place_form(getattr(getattr(aten, name), overload))
+        for name in names
+        for overload in set(getattr(aten, name).overloads()) & set(getattr(aten, f"{name}_").overloads())
+        if "out" not in overload
+    }
+    assert len(found) > 60 and [name for name, form in found.items() if form is None] == []
+
+
 @pytest.mark.parametrize("name", ["add", "mul", "div"])
 def test_a_tensor_for_all_of_a_list_is_given_to_each_element(name: str) -> None:
     op, alpha = getattr(aten, f"_foreach_{name}").Tensor, {"alpha": 2} if name == "add" else {}
