@@ -65,7 +65,11 @@ class InductorTarget(Target):
             return element_op(form) is not None and not any(map(lists.has_blocks, tensors(node.meta["val"])))
         if schema_of(node.target).scans:
             return bool(node.meta["val"].device.type == "cpu")
-        return not any(map(_torch.inductor_setting, ("max_autotune", "max_autotune_gemm")))
+        if any(map(_torch.inductor_setting, ("max_autotune", "max_autotune_gemm"))):
+            return False
+        # Sums of products in a backward would be chosen before clones, and these cost more (lstm-training).
+        operand: Any = node.args[0]
+        return operand.op == "placeholder" or is_view(operand)
 
     def refusal(self, decision: Decision, candidate: Candidate) -> Refusal | None:
         """Return why a candidate's write would be lost or would store converted values."""

@@ -38,3 +38,12 @@ def test_a_product_is_added_in_place_where_its_kernel_is_not_chosen(setting: str
     assert reinplaced(aten.addmm.default, device, (4, 3), (3, 4)) == ["aten::addmm.self"]
     with config.patch(setting, True):
         assert reinplaced(aten.addmm.default, device, (4, 3), (3, 4)) == []
+
+
+def test_a_product_is_not_added_in_place_to_what_is_computed() -> None:
+    b = GraphBuilder()
+    with b.fake_mode:
+        x = b.operand(torch.empty(4, 4))
+    added = b.call(aten.addmm.default, b.call(aten.mm.default, x, x), x, x)
+    b.finished([added])
+    assert ReinplacePass().apply(b.graph).reinplaced == []
