@@ -8,7 +8,7 @@ import torch
 from torch.fx import Node
 
 from .. import _torch
-from ..graph.alias import is_view
+from ..graph.alias import base_of, is_view
 from ..ops import lists
 from ..ops.computed import MASKS
 from ..ops.in_place_form import in_place_form, is_lowered_apart
@@ -64,12 +64,12 @@ class InductorTarget(Target):
         if lists.is_list(node):
             return element_op(form) is not None and not any(map(lists.has_blocks, tensors(node.meta["val"])))
         if schema_of(node.target).scans:
-            return bool(node.meta["val"].device.type == "cpu")
-        if any(map(_torch.inductor_setting, ("max_autotune", "max_autotune_gemm"))):
+            if node.meta["val"].device.type != "cpu":
+                return False
+        elif any(map(_torch.inductor_setting, ("max_autotune", "max_autotune_gemm"))):
             return False
-        # Sums of products in a backward would be chosen before clones, and these cost more (lstm-training).
-        operand: Any = node.args[0]
-        return operand.op == "placeholder" or is_view(operand)
+        # A buffer of Inductor's that a kernel has written is not used again for what is computed of it.
+        return base_of(node.args[0]).op == "placeholder" or _goes_into_part(node)  # type: ignore[arg-type]
 
     def refusal(self, decision: Decision, candidate: Candidate) -> Refusal | None:
         """Return why a candidate's write would be lost or would store converted values."""
@@ -151,3 +151,11 @@ def _is_exchanged(candidate: Candidate) -> bool:
     if not candidate.kind.by_form:
         return False
     return lists.is_list(candidate.node) or schema_of(candidate.node.target).name == "aten::fill"
+
+
+def _goes_into_part(node: Node) -> bool:
+    """Return whether a result is stored into a part of something, as ``x[i:j] -= a @ b`` does."""
+    stores = (
+        u for u in node.users if is_operator(u.target) and schema_of(u.target).writes_through is not None
+    )
+    return any(argument(user, "src") is node for user in stores)

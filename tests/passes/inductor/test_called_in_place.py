@@ -40,10 +40,24 @@ def test_a_product_is_added_in_place_where_its_kernel_is_not_chosen(setting: str
         assert reinplaced(aten.addmm.default, device, (4, 3), (3, 4)) == []
 
 
-def test_a_product_is_not_added_in_place_to_what_is_computed() -> None:
+@pytest.mark.parametrize("op", [aten.addmm.default, aten.cumsum.default])
+def test_what_is_computed_is_not_written_for_that(op: Any) -> None:
+    """Inductor would not use its memory again, as it does with what a kernel returns."""
     b = GraphBuilder()
     with b.fake_mode:
         x = b.operand(torch.empty(4, 4))
-    added = b.call(aten.addmm.default, b.call(aten.mm.default, x, x), x, x)
-    b.finished([added])
+    product = b.call(aten.mm.default, x, x)
+    b.finished([b.call(op, product, *((x, x) if op is aten.addmm.default else (0,)))])
     assert ReinplacePass().apply(b.graph).reinplaced == []
+
+
+@pytest.mark.parametrize("is_stored", [True, False])
+def test_a_product_is_added_to_a_part_where_it_is_stored_there(is_stored: bool) -> None:
+    """``y[:2] -= a @ b``, beside the product of a part that goes elsewhere."""
+    b = GraphBuilder()
+    with b.fake_mode:
+        x, rows = b.operand(torch.empty(4, 4)), b.operand(torch.empty(2, 4))
+    whole = b.call(aten.mm.default, x, x)
+    added = b.call(aten.addmm.default, b.call(aten.slice.Tensor, whole, 0, 0, 2), rows, x)
+    b.finished([b.call(aten.slice_scatter.default, whole, added, 0, 0, 2) if is_stored else added])
+    assert ("aten::addmm.self" in ReinplacePass().apply(b.graph).reinplaced) is is_stored
