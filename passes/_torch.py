@@ -153,6 +153,11 @@ def floor_division() -> Any:
     return private("torch.utils._sympy.functions", "FloorDiv")
 
 
+def greater() -> Any:
+    """Return what the greater one of two sizes is."""
+    return private("torch.utils._sympy.functions", "Max")
+
+
 def _without_remainders(shape_env: Any, relation: Any) -> Any:
     """Return a relation with ``a / b`` for each ``a // b`` known to leave no remainder, else ``None``.
 

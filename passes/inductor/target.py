@@ -63,13 +63,13 @@ class InductorTarget(Target):
             return True
         if lists.is_list(node):
             return element_op(form) is not None and not any(map(lists.has_blocks, tensors(node.meta["val"])))
-        if schema_of(node.target).scans:
-            if node.meta["val"].device.type != "cpu":
-                return False
-        elif any(map(_torch.inductor_setting, ("max_autotune", "max_autotune_gemm"))):
-            return False
         # A buffer of Inductor's that a kernel has written is not used again for what is computed of it.
-        return base_of(node.args[0]).op == "placeholder" or _goes_into_part(node)  # type: ignore[arg-type]
+        is_input = base_of(node.args[0]).op == "placeholder"  # type: ignore[arg-type]
+        if schema_of(node.target).scans:
+            return is_input and bool(node.meta["val"].device.type == "cpu")
+        if any(map(_torch.inductor_setting, ("max_autotune", "max_autotune_gemm"))):
+            return False
+        return is_input or _goes_into_part(node)
 
     def refusal(self, decision: Decision, candidate: Candidate) -> Refusal | None:
         """Return why a candidate's write would be lost or would store converted values."""

@@ -88,18 +88,22 @@ def _writes(graph: Graph, roots: dict[Node, Node]) -> dict[Node, list[Node]]:
 
 
 def _made_apart(graph: Graph, writes: dict[Node, list[Node]], roots: dict[Node, Node]) -> set[Node]:
-    """Return what kernels write through views, or are given for several arguments, or elements of lists."""
-    found: set[Node] = set()
+    """Return what kernels write through views, or are given for several arguments, or elements of lists.
+
+    What is written through views and concatenated later Inductor computes in its place there.
+    """
+    twice, in_part = set[Node](), set[Node]()
     launches = calls_of(graph, "triton_kernel_wrapper_mutation")
     for kernel in dict.fromkeys([*(node for kernels in writes.values() for node in kernels), *launches]):
         stored, seen = {roots[n] for n in written(kernel)}, set[Node]()
         for operand in nodes((kernel.args, kernel.kwargs)):
             root = roots.get(operand, operand)
-            is_view = root is not operand and not lists.is_list(kernel)
-            if root in stored and (is_view or root in seen):
-                found.add(root)
+            if root in stored and root in seen:
+                twice.add(root)
+            elif root in stored and root is not operand and not lists.is_list(kernel):
+                in_part.add(root)
             seen.add(root)
-    return found
+    return twice | {n for n in in_part if all(user.target is not aten.cat.default for user in n.users)}
 
 
 def _viewed_twice(graph: Graph) -> set[Node]:

@@ -29,7 +29,7 @@ from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 
 from ... import _torch
-from ...graph.alias import begin_of
+from ...graph.alias import begin_of, chain
 from ...graph.program_notes import place
 from ...graph.sizes import Named, computed, note, written_out
 from ...memory.region import Size, as_size
@@ -77,7 +77,8 @@ def _is_v2(node: Node) -> bool:
 
 def _write_out(node: Node, named: Named) -> bool:
     """Write the storage offset of a view in terms of the sizes that the graph is given, if they say it."""
-    value = written_out(node, as_size(node.meta["val"]), named)
+    offset = _where_filled(as_size(node.meta["val"]), node.args[0])  # type: ignore[arg-type]
+    value = written_out(node, offset, named)
     if value is None:
         return False
 
@@ -88,6 +89,18 @@ def _write_out(node: Node, named: Named) -> bool:
         user.args, user.kwargs = map_arg((user.args, user.kwargs), swap)
     node.graph.erase_node(node)
     return True
+
+
+def _where_filled(offset: Size, view: Node) -> Size:
+    """Return an offset with ``n`` for ``Max(1, n)``, which strides are made of, where n is a size on the way.
+
+    Where n is 0, nothing is there.
+    """
+    if isinstance(offset, int):
+        return offset
+    sizes = {as_size(n) for node in chain(view) for n in node.meta["val"].shape}
+    greater = _torch.greater()
+    return offset.xreplace({greater(1, n): n for n in sizes if not isinstance(n, int)})
 
 
 def _count(node: Node, view: BaseView, base: Node, named: Named) -> bool:

@@ -66,6 +66,14 @@ def test_a_part_that_is_only_read_is_not() -> None:
     assert p.stored(p.call(aten.neg.default, whole)) == []
 
 
+def test_what_is_concatenated_is_not() -> None:
+    """Inductor computes it right where it lies in the concatenation, and a part apart is less than a whole."""
+    p = Program()
+    whole = p.call(aten.mul.Tensor, p.y, 2)
+    p.write(part(p, whole))
+    assert p.stored(p.call(aten.cat.default, [whole, p.x])) == []
+
+
 def rows(x: Tensor) -> list[Tensor]:
     y = x.relu()
     ops.scale(y[1:], x[:-1])
