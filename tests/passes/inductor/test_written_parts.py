@@ -67,7 +67,7 @@ def test_a_part_that_is_only_read_is_not() -> None:
 
 
 def test_what_is_concatenated_is_not() -> None:
-    """Inductor computes it right where it lies in the concatenation, and a part apart is less than a whole."""
+    """Inductor computes it right where it lies in the concatenation; a part apart is less than a whole."""
     p = Program()
     whole = p.call(aten.mul.Tensor, p.y, 2)
     p.write(part(p, whole))
