@@ -65,7 +65,7 @@ def _outcomes(hints: Hints, candidate: Candidate, known: _Blockers) -> Iterator[
         return  # an artefact of functionalization that is gone: nothing that the user wrote
     if candidate.allocates and refusal is not None:
         return  # an ordinary functional operator: nothing is copied
-    fused = refusal is not None and candidate.index in decision.model.fused
+    fused = candidate.index in decision.model.fused
     if fused:
         refusal = None
     for i, (op, arg) in enumerate(candidate.labels):

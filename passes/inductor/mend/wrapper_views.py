@@ -33,7 +33,7 @@ from ...graph.alias import begin_of, chain
 from ...graph.program_notes import place
 from ...graph.sizes import Named, computed, note, written_out
 from ...memory.region import Size, as_size
-from ...ops.schema import is_operator
+from ...ops.schema import is_operator, tensors
 from ...ops.wrapper import BaseView, base_views, number
 from .._torch import slices_count_from_storage
 from ..defects import defended
@@ -98,7 +98,8 @@ def _where_filled(offset: Size, view: Node) -> Size:
     """
     if isinstance(offset, int):
         return offset
-    sizes = {as_size(n) for node in chain(view) for n in node.meta["val"].shape}
+    values = [value for node in chain(view) for value in tensors(node.meta["val"])]
+    sizes = {as_size(n) for value in values for n in value.shape}
     greater = _torch.greater()
     return offset.xreplace({greater(1, n): n for n in sizes if not isinstance(n, int)})
 

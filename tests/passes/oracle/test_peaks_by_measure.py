@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import torch
 from torch._inductor.utils import fresh_inductor_cache
-from torch.torch_version import TorchVersion
 
 from pytest_reinplace.passes import inductor_options
 from pytest_reinplace.passes.inductor.defects import defended
@@ -63,11 +62,15 @@ def test_a_clone_that_the_contract_asks_for_is_named_where_no_measure_is(
     assert reason.name.startswith("a clone: the result is returned")
 
 
-# On torch 2.15 this program holds as much with Inductor's passes, which copy there, too.
-@pytest.mark.skipif(TorchVersion(torch.__version__) >= (2, 15), reason="its no-ops are right")
-def test_the_measure_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peaks, "DEFECTS", ("list-of-one",))  # and those of no-ops, which are always tried
-    assert [reason.name for reason in reasons(110000007, HARD)] == ["late-epilogue, merged-outputs"]
+@pytest.mark.parametrize("defect", ["late-epilogue", "merged-outputs"])
+def test_what_is_done_about_no_ops_is_one_measure(defect: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Copying(Heights):
+        def judged(self, options: dict[str, Any]) -> Judged:
+            return Judged("", peak=200 if options and defended(defect) else 100)
+
+    monkeypatch.setattr(peaks, "Case", Copying)
+    monkeypatch.setattr(peaks, "DEFECTS", ("list-of-one",))
+    assert [reason.name for reason in reasons(0, HARD)] == ["late-epilogue, merged-outputs"]
 
 
 def test_an_input_that_is_kept_for_the_backward_is_told() -> None:
