@@ -235,7 +235,8 @@ def test_a_mixed_list_is_written_in_part() -> None:
 
 
 def test_every_operator_over_lists_that_torch_has_in_place_has_a_form() -> None:
-    names = [name for name in dir(aten) if name.startswith("_foreach_") and hasattr(aten, f"{name}_")]
+    known = {name.partition(".")[0].removeprefix("aten::") for name in torch._C._dispatch_get_all_op_names()}
+    names = sorted(name for name in known if name.startswith("_foreach_") and f"{name}_" in known)
     found = {
         f"{name}.{overload}": in_place_form(getattr(getattr(aten, name), overload))
         for name in names
