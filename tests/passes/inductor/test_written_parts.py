@@ -10,11 +10,11 @@ from torch._inductor.utils import fresh_inductor_cache
 from torch.fx import Node
 
 from pytest_reinplace.capture import triton_cpu
-from pytest_reinplace.passes import inductor_options
+from pytest_reinplace.passes import ReinplacePass, inductor_options
 from pytest_reinplace.passes.inductor.defects import undefended
 from pytest_reinplace.passes.oracle.call import called, differences, peak
 
-from ..trace import arange, ops
+from ..trace import arange, functional, ops
 from .test_stored_early import Program
 
 aten = torch.ops.aten
@@ -63,6 +63,14 @@ def test_a_part_that_is_only_read_is_not() -> None:
     p = Program()
     whole = p.call(aten.mul.Tensor, p.y, 2)
     p.builder.graph.call_function(ops.scale.default, (p.x, part(p, whole, 4)))
+    assert p.stored(p.call(aten.neg.default, whole)) == []
+
+
+def test_parts_that_a_list_writes_are_not() -> None:
+    """Inductor computes lists itself, and stores their elements where they lie."""
+    p = Program()
+    whole = p.call(aten.mul.Tensor, p.y, 2)
+    p.builder.graph.call_function(aten._foreach_add_.List, ([part(p, whole)], [part(p, p.x)]))
     assert p.stored(p.call(aten.neg.default, whole)) == []
 
 
@@ -135,3 +143,19 @@ def test_a_triton_kernel_is_given_the_part_where_it_lies() -> None:
             with fresh_inductor_cache(), undefended(*defence):
                 compiled = torch.compile(launched, fullgraph=True, options=inductor_options())
                 assert torch.equal(compiled(x)[0], expected[0]) is is_right
+
+
+def only_read(x: Tensor) -> Tensor:
+    from ...plugin import kernels
+
+    y, z = x.relu(), x + 1
+    kernels.add_[(4,)](z, y[1:], 8 * 8, BLOCK=16)
+    return y + z
+
+
+def test_a_part_that_a_triton_kernel_only_reads_is_not() -> None:
+    pytest.importorskip("triton")
+    with triton_cpu.working():
+        gm, _ = functional(only_read, arange(9, 8))
+    ReinplacePass().apply(gm.graph)
+    assert not gm.graph.find_nodes(op="call_function", target=aten.copy_.default)
