@@ -10,8 +10,12 @@ from torch.fx import Node
 
 from pytest_reinplace.passes.fuzz.builder import GraphBuilder
 from pytest_reinplace.passes.inductor.target import INDUCTOR
+from pytest_reinplace.passes.reason import Reason
+from pytest_reinplace.passes.reinplacing.decide.choose import decide
 from pytest_reinplace.passes.reinplacing.facts.options import Options
+from pytest_reinplace.passes.reinplacing.facts.refusal import Refusal
 from pytest_reinplace.passes.reinplacing.facts.target import NODE_BY_NODE
+from pytest_reinplace.passes.reinplacing.model.build import build
 from pytest_reinplace.passes.reinplacing.run import analyze_graph, reinplace_graph
 
 from ..trace import arange
@@ -90,11 +94,8 @@ def test_rows_that_are_copied_from_their_own_base_are_read() -> None:
     assert not fused(b, written, Options(target=INDUCTOR))
 
 
-@pytest.mark.parametrize("policy", ["memory", "speed"])
-@pytest.mark.parametrize("is_written", [True, False])
-def test_what_lies_in_its_place_already_is_not_computed(policy: Any, is_written: bool) -> None:
-    """``x[:, 2].index_fill_(0, i, 2); x.mul_(2)``: the product reads what the filling has left in place."""
-    b = GraphBuilder()
+def doubled_after_a_store(b: GraphBuilder, *, is_written: bool) -> None:
+    """Build ``x[:, 2].index_fill_(0, i, 2); x.mul_(2)``, or the same after an operator without a store."""
     x, i = b.placeholder(arange(4, 4)), b.placeholder(torch.tensor([1]))
     column = b.call(aten.select.int, x, 1, 2)
     filled = b.call(aten.neg.default, column)
@@ -103,8 +104,25 @@ def test_what_lies_in_its_place_already_is_not_computed(policy: Any, is_written:
     whole = b.call(aten.select_scatter.default, x, filled, 1, 2)
     doubled = b.call(aten.mul.Tensor, whole, 2)
     b.finished([b.call(aten.copy_.default, x, doubled)])
+
+
+@pytest.mark.parametrize("policy", ["memory", "speed"])
+@pytest.mark.parametrize("is_written", [True, False])
+def test_what_lies_in_its_place_already_is_not_computed(policy: Any, is_written: bool) -> None:
+    """The product reads what the filling has left in place."""
+    b = GraphBuilder()
+    doubled_after_a_store(b, is_written=is_written)
     report = reinplace_graph(b.graph, Options(policy=policy, target=INDUCTOR))
     (outcome,) = [o for o in report.outcomes if o.op == "aten::select_scatter"]
     assert outcome.reinplaced and outcome.fused
     left = b.graph.find_nodes(op="call_function", target=aten.select_scatter.default)
     assert len(left) == (0 if is_written else 1)
+
+
+def test_a_scatter_that_must_not_be_in_place_is_refused_though_it_is_needless() -> None:
+    b = GraphBuilder()
+    doubled_after_a_store(b, is_written=True)
+    model = build(b.graph, Options(target=INDUCTOR))
+    (index,) = model.fused
+    assert index not in decide(model, {index: Refusal(Reason.CHEAPER)}).refused
+    assert decide(model, {index: Refusal(Reason.ESCAPES)}).refused[index].reason is Reason.ESCAPES
