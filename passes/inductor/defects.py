@@ -96,6 +96,12 @@ _ROWS = (
         "mend.factors.write_out",
         right=("2.15",),
     ),
+    Defect(
+        "forgotten-factor-of-lists",
+        "A difference of lists with a factor is computed without the factor.",
+        "mend.factors.write_out",
+        right=("2.13", "2.15"),
+    ),
     # -- wrappers that stay --------------------------------------------------------------------------
     Defect(
         "unmarked-wrapper",

@@ -87,6 +87,10 @@ def added_in_part(x: Tensor, y: Tensor) -> Tensor:
     return torch.add(y, x @ x, alpha=2)
 
 
+def lists_apart(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    return tuple(torch._foreach_sub([x, y], [y, x], alpha=2))
+
+
 def returned_beside_the_whole(x: Tensor, w: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     part = (w @ v).softmax(-1) + w
     whole = torch.cat([part, x])
@@ -258,6 +262,7 @@ PROGRAMS: dict[str, Program] = {
         read_then_written, lambda: (arange(4, 4).requires_grad_(), arange(4, 4))
     ),
     "forgotten-factor": Program(added_in_part, rows),
+    "forgotten-factor-of-lists": Program(lists_apart, rows),
     "unmarked-wrapper": Program(two_written, rows, _V1, undecided=True),
     "clone-at-an-offset": Program(
         behind_a_dtype_view, lambda: (arange(4, 4), torch.full((2, 8), 3, dtype=torch.int16)), undecided=True
