@@ -106,6 +106,7 @@ class _Run:
         self._found: list[Allocation] = []
         self._storages: dict[int, _Storage] = {}
         self._names: dict[str, int] = {}
+        self._views: list[tuple[int, str]] = []  # by the last operator of a line; others make operands
         self._needed: list[Needed] = []
         self._pools: set[int] = set()
         self._asked = self._level = self._moment = 0
@@ -131,6 +132,7 @@ class _Run:
                 given, held = self._given(call)
                 with _torch.dispatching(self._dispatched), following:
                     result = names["call"](given)
+                self._name_views()
         except ProgramError:
             raise
         except Exception as error:
@@ -187,6 +189,7 @@ class _Run:
     # -- what happens ----------------------------------------------------------------------------
 
     def _step(self, line: int) -> None:
+        self._name_views()
         if self._levels:
             self._levels[-1] = dataclasses.replace(self._levels[-1], after=self._level)
         self.lines.append(line)
@@ -195,12 +198,22 @@ class _Run:
         if renamed := _RENAMED.match(text.partition("#")[0].rstrip()):
             self._rename(renamed[2], renamed[1])
 
+    def _name_views(self) -> None:
+        """Note the variables to which the line before has given a storage that was there."""
+        for number, name in self._views:
+            self._call(number, name)
+        self._views.clear()
+
     def _rename(self, old: str, new: str) -> None:
-        if old in self._names and new != _UNNAMED:
-            number = self._names[new] = self._names[old]
+        if old in self._names:
+            self._call(self._names[old], new)
+
+    def _call(self, number: int, name: str) -> None:
+        if name != _UNNAMED:
+            self._names[name] = number
             one = self._found[number]
-            if new not in (one.name, *one.later):
-                self._found[number] = dataclasses.replace(one, later=(*one.later, new))
+            if name not in (one.name, *one.later):
+                self._found[number] = dataclasses.replace(one, later=(*one.later, name))
 
     def _dispatched(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Call an operator, and note the tensors that it makes."""
@@ -209,7 +222,10 @@ class _Run:
         if func is torch.ops.aten._local_scalar_dense.default:
             return self._answer(args[0])
         result = self._result(func, args, kwargs)
-        for i, value in enumerate(_torch.leaves(result)):
+        made = _torch.leaves(result)
+        if any(isinstance(value, torch.Tensor) for value in made):
+            self._views.clear()
+        for i, value in enumerate(made):
             if isinstance(value, torch.Tensor) and _torch.storage_key(value) not in self._constants:
                 self._hold(value, i if isinstance(result, tuple | list) else None)
         if _torch.computes(func):
@@ -265,7 +281,8 @@ class _Run:
         key = _torch.storage_key(tensor)
         target = f"input {index}" if is_input else self._target(index)
         if key in self._storages:
-            self._rename(self._found[self._storages[key].number].name, target)
+            if not is_input:
+                self._views.append((self._storages[key].number, target))
         else:
             size = tensor.untyped_storage().nbytes() if tensor.device.type == self._device else 0
             if not is_input:

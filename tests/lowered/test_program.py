@@ -94,6 +94,34 @@ def test_a_view_of_an_input_takes_nothing() -> None:
     assert found.allocations == ()
 
 
+def test_a_result_is_not_a_later_name_of_what_it_is_computed_from() -> None:
+    found = run(
+        f"buf0 = {EIGHT}",
+        f"buf1 = {EIGHT}",
+        "buf2 = torch.ops.aten.sort.default(reinterpret_tensor(buf0, (4, ), (1, ), 0))",
+        "buf3 = torch.ops.aten.add.Tensor(reinterpret_tensor(buf1, (4, ), (1, ), 0), 1)",
+        "return (buf2, buf3)",
+    )
+    assert [(one.name, one.later) for one in found.allocations] == [
+        ("buf0", ()),
+        ("buf1", ()),
+        ("buf2[0]", ()),
+        ("buf2[1]", ()),
+        ("buf3", ()),
+    ]
+
+
+def test_a_view_that_has_a_variable_is_a_later_name() -> None:
+    found = run(
+        f"buf0 = {EIGHT}",
+        "buf1 = reinterpret_tensor(buf0, (4, ), (1, ), 0)",
+        "buf2 = torch.ops.aten.view.default(reinterpret_tensor(buf1, (4, ), (1, ), 0), [2, 2])",
+        "buf3 = torch.ops.aten.split.Tensor(buf0, 4)",
+        "return (buf2, )",
+    )
+    assert [one.later for one in found.allocations] == [("buf1", "buf2", "buf3[0]", "buf3[1]")]
+
+
 def test_several_results_are_told_apart() -> None:
     found = run(
         f"buf0 = {EIGHT}",
