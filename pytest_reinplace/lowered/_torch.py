@@ -6,12 +6,13 @@ import contextlib
 import functools
 import os
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 from ..base._torch import compile_id, private, replaced
 
 _KERNELS = "torch._inductor.async_compile"
 _GRAPH = "torch._inductor.output_code"
+_FOR_ALL = "CompositeExplicitAutogradNonFunctional"
 _ALLOCATE = {"empty_strided_cpu": "cpu", "empty_strided_cpu_pinned": "cpu", "empty_strided_cuda": "cuda"}
 
 Around = Callable[[Any, Any, Callable[[], Any]], Any]
@@ -134,8 +135,26 @@ def weakly(tensor: Any) -> Callable[[], bool]:
 
 
 def fake_mode() -> Any:
-    """Return a mode for tensors without memory."""
-    return private("torch._subclasses.fake_tensor", "FakeTensorMode")(allow_non_fake_inputs=True)
+    """Return a mode for tensors without memory, whose storages are as long as real ones.
+
+    With its cache a second result of one shape would not have what lies behind the last element.
+    """
+    mode = private("torch._subclasses.fake_tensor", "FakeTensorMode")(allow_non_fake_inputs=True)
+    mode.cache_enabled = False
+    return mode
+
+
+def as_run(operator: Any, device: str) -> Callable[..., Any]:
+    """Return what runs of an operator on a device: where that has no kernel of it, the one for all devices.
+
+    Without memory the latter is decomposed. Then a result that is like its operand, such as that of
+    ``slice_scatter``, has no bytes behind its last element, where the operand's storage has some.
+    """
+    has, name = private("torch._C", "_dispatch_has_kernel_for_dispatch_key"), operator.name()
+    if name.startswith("prim::") or has(name, device.upper()) or not has(name, _FOR_ALL):
+        return cast("Callable[..., Any]", operator)
+    key = getattr(private("torch._C", "DispatchKey"), _FOR_ALL)
+    return functools.partial(operator._op_dk, key)
 
 
 def dispatching(called: Callable[[Any, Any, Any], Any]) -> Any:

@@ -255,7 +255,7 @@ class _Run:
         if _torch.hands_on(func):
             return args[0]
         if not (self._is_known and _torch.depends_on_data(func)):
-            return func(*args, **kwargs)
+            return _torch.as_run(func, self._device)(*args, **kwargs)
         if not self._results:
             raise UntoldError(f"the real call did not call {func}")
         made = [

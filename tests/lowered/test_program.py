@@ -122,6 +122,31 @@ def test_a_view_that_has_a_variable_is_a_later_name() -> None:
     assert [one.later for one in found.allocations] == [("buf1", "buf2", "buf3[0]", "buf3[1]")]
 
 
+@pytest.mark.parametrize(
+    "made",
+    [
+        "copy.default(x, buf0)",
+        "slice_scatter.default(x, buf0[1:], 0, 1, 9)",
+        "select_scatter.default(x, buf0[0], 0, 1)",
+    ],
+)
+def test_what_is_copied_with_its_gaps_has_the_whole_storage(made: str) -> None:
+    x = torch.arange(25.0)[1:25].view(4, 6)[:, :3]
+    b = torch.zeros(4, 3)
+    size = eval(f"torch.ops.aten.{made}", {"torch": torch, "x": x, "buf0": b}).untyped_storage().nbytes()
+    assert size == 100  # the elements end after 88
+    found = run(
+        "arg0_1, = args",
+        "x = reinterpret_tensor(arg0_1, (4, 3), (6, 1), 0)",
+        "buf0 = empty_strided_cpu((4, 3), (3, 1), torch.float32)",
+        f"buf1 = torch.ops.aten.{made}",
+        f"buf2 = torch.ops.aten.{made}",  # no cache may make it shorter
+        "return (buf1, buf2)",
+        inputs=(Given((24,), (1,), 1, torch.float32, torch.device("cpu"), 1, 100),),
+    )
+    assert [(one.name, one.nbytes) for one in found.allocations][1:] == [("buf1", size), ("buf2", size)]
+
+
 def test_several_results_are_told_apart() -> None:
     found = run(
         f"buf0 = {EIGHT}",
