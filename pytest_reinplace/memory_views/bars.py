@@ -63,6 +63,7 @@ def bars(program: Drawn, axis: Axis) -> dict[str, Any]:
         "left": LEFT,
         "right": RIGHT,
         "top": _TOP,
+        "first": first,
         "bottom": _TOP + _LEVEL,
         "end": first + _ROW * len(rows),
         "positions": len(program.live),
@@ -72,7 +73,7 @@ def bars(program: Drawn, axis: Axis) -> dict[str, Any]:
         "ticks": list(axis.ticks()),
         "bars": [_bar(row, first + _ROW * i, axis) for i, row in enumerate(rows)],
         "live": " ".join(map(str, program.live)),
-        "lines": "\n".join(brief(line)[:_LONGEST_LINE] for line in program.lines)
+        "lines": "\n".join(_cut(brief(line), _LONGEST_LINE) for line in program.lines)
         if len(program.lines) <= _MOST_LINES
         else "",
         "peak": axis.x(program.peak_at + 0.5),
@@ -97,7 +98,6 @@ def _level(program: Drawn, axis: Axis) -> str:
 
 def _bar(row: Row, y: float, axis: Axis) -> dict[str, Any]:
     x = axis.x(row.span.start)
-    name = brief(row.label)
     return {
         "kind": row.kind,
         "x": x,
@@ -105,6 +105,10 @@ def _bar(row: Row, y: float, axis: Axis) -> dict[str, Any]:
         "width": max(round(axis.x(row.span.stop) - x, 2), _THINNEST),
         "height": _BAR,
         "text": y + _BAR - 2,
-        "name": name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…",
+        "name": _cut(brief(row.label), _LONGEST_NAME),
         "title": brief(row.title),
     }
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -17,10 +17,20 @@
     const lines = chart.dataset.lines ? chart.dataset.lines.split("\n") : [];
     const cross = chart.querySelector(".cross"), caption = element.querySelector("[data-caption]");
     const rows = [...element.querySelectorAll("tr[data-first]")];
+    // Where the picture is wider than the window, the names stay, and the position is brought into sight.
+    const window = chart.parentElement, scale = () => chart.viewBox.baseVal.width / chart.getBoundingClientRect().width;
+    window.addEventListener("scroll", () => {
+      chart.style.setProperty("--scrolled", `${window.scrollLeft * scale()}px`);
+    });
+    const follow = (x) => {
+      const by = scale(), at = x / by, from = left / by, seen = window.clientWidth;
+      if (at < window.scrollLeft + from || at > window.scrollLeft + seen) window.scrollLeft = at - (from + seen) / 2;
+    };
     const show = (position) => {
       const x = left + (right - left) * (position + 0.5) / span;
       cross.setAttribute("d", `M${x} ${top}V${end}`);
       cross.removeAttribute("hidden");
+      follow(x);
       let alive = 0;
       for (const row of rows) {
         row.hidden = !(Number(row.dataset.first) <= position && position < Number(row.dataset.end));
@@ -30,7 +40,7 @@
       caption.textContent = isOver ? `Position ${position}: the program has ended`
         : `Held at position ${position}: ${bytes(live[position])}, ${alive} of ${rows.length} rows`;
       const line = lines[position] ? ` — ${lines[position]}` : "";
-      return `${element.dataset.side}: ${isOver ? "has ended" : bytes(live[position])}${line}`;
+      return [element.dataset.side, `${isOver ? "has ended" : bytes(live[position])}${line}`];
     };
     const positionAt = (event) => {
       const { left: begin, width } = chart.getBoundingClientRect();
@@ -46,7 +56,9 @@
     const sides = [...section.querySelectorAll("[data-side]")].map(sideOf).filter(Boolean);
     const show = () => {
       const position = Number(slider.value);
-      output.textContent = `position ${position}: ${sides.map((side) => side.show(position)).join("; ")}`;
+      const told = sides.map((side) => side.show(position));
+      output.textContent = told.length === 1 ? `position ${position}: ${told[0][1]}`
+        : [`position ${position}`, ...told.map(([name, text]) => `${name}: ${text}`)].join("\n");
       slider.setAttribute("aria-valuetext", output.textContent);
     };
     for (const side of sides) {

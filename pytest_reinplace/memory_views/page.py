@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from .row import KINDS, Row
 
 _REPORT = "pytest_reinplace.reports.html"
 _NODES = 6
+_INSTALLED = re.compile(r".*[/\\]site-packages[/\\]")  # a bar's title has the whole path
 
 
 def page(function: str, sides: Sequence[Side]) -> str:
@@ -115,8 +117,7 @@ def _problem(program: Drawn | None) -> str:
 
 
 def _row(row: Row, program: Drawn) -> dict[str, Any]:
-    nodes = ", ".join(row.nodes[:_NODES])
-    more = len(row.nodes) - _NODES
+    nodes = ", ".join(row.nodes[-_NODES:])  # the last of them is what it holds in the end
     return {
         "kind": row.kind,
         "name": brief(row.label),
@@ -125,8 +126,8 @@ def _row(row: Row, program: Drawn) -> dict[str, Any]:
         "first": row.held.start,
         "end": row.held.stop,
         "at_peak": program.peak_at in row.held,
-        "nodes": brief(f"{nodes} and {more} more" if more > 0 else nodes),
-        "source": brief(row.source),
+        "nodes": brief(f"… {nodes}" if len(row.nodes) > _NODES else nodes),
+        "source": brief(_INSTALLED.sub("", row.source)),
         "why": brief(row.why),
     }
 
