@@ -163,9 +163,9 @@ class _Noted:
 def _origin(nodes: list[Any]) -> Origin:
     from ..passes.facts import called, where
 
-    sources = [source for node in nodes if (source := where(node))]
+    source = next((source for node in reversed(nodes) if (source := where(node))), "")
     clones = any(node.op == "call_function" and called(node) == "aten::clone" for node in nodes)
-    return Origin(tuple(node.name for node in nodes), sources[-1] if sources else "", clones)
+    return Origin(tuple(node.name for node in nodes), source, clones)
 
 
 def _given(value: Any) -> Any:
