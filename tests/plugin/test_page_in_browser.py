@@ -131,6 +131,14 @@ def test_everything_can_be_read(browser: Any, tmp_path: Path, scheme: str) -> No
     assert shown.said == []
 
 
+def test_a_long_name_of_what_is_held_is_not_wider_than_a_phone(browser: Any, tmp_path: Path) -> None:
+    long = picture(clone="_scaled_dot_product_flash_attention_for_cpu_backward_1")
+    shown = Tab(browser, tmp_path, report({"t": [graph(outcome(), picture=long)]}), width=390)
+    shown.tab.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    assert shown.visible("ul.held li")[0].startswith("_scaled_dot_product")
+    assert shown.tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
 # The last character of each line that a text is broken into.
 LINE_ENDS = """
 (selector) => [...document.querySelectorAll(selector)].flatMap((e) => {
