@@ -83,7 +83,7 @@ def known(root: Graph, *, lowered: bool = False) -> Known:
         }
         made = (n for n in graph.nodes if n in untold and _is_made_of(n, untold))
         staying = graph.nodes if is_hidden else made
-        has_names = any(n in names for n in graph.nodes)
+        has_names = not names.keys().isdisjoint(graph.nodes)
         return Layouts(values, frozenset(n.name for n in staying), has_names, units.get(graph, 0))
 
     return Known({graph.owning_module: of(graph) for graph in flow.graphs}, has_beginnings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from torch.fx import Graph, Node
 from torch.fx.node import map_arg
@@ -13,17 +13,8 @@ from torch.fx.node import map_arg
 from ..ops.schema import is_operator, schema_of
 from .collective import is_collective
 
-
-class _Entry(NamedTuple):
-    """A node as it was."""
-
-    node: Node
-    op: str
-    target: Any
-    name: str
-    args: Any
-    kwargs: Any
-    meta: dict[str, Any]
+# A node as it was: op, target, name, arguments and notes. A plain tuple: each node makes one.
+_Entry = tuple[Node, str, Any, str, Any, Any, dict[str, Any]]
 
 
 class Journal:
@@ -39,23 +30,26 @@ class Journal:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._before: list[_Entry] = [
-            _Entry(n, n.op, n.target, n.name, n.args, n.kwargs, dict(n.meta)) for n in graph.nodes
+            (n, n.op, n.target, n.name, n.args, n.kwargs, dict(n.meta)) for n in graph.nodes
         ]
 
     def restore(self) -> None:
         """Put the graph back as it was."""
         left = set(self._graph.nodes)
-        made = {e.node: self._made_again(e) for e in self._before if e.node not in left}
-        nodes = [made.get(e.node, e.node) for e in self._before]
-        for node, entry in zip(nodes, self._before, strict=True):
-            if node.target is not entry.target:
-                node.target = entry.target
-            args, kwargs = entry.args, entry.kwargs
+        made = {
+            node: self._made_again(op, target, name)
+            for node, op, target, name, *_ in self._before
+            if node not in left
+        }
+        nodes = [made.get(entry[0], entry[0]) for entry in self._before]
+        for node, (_, _, target, _, args, kwargs, meta) in zip(nodes, self._before, strict=True):
+            if node.target is not target:
+                node.target = target
             if made:
                 args, kwargs = map_arg((args, kwargs), lambda n: made.get(n, n))
             node.args, node.kwargs = args, kwargs
             node.meta.clear()
-            node.meta.update(entry.meta)
+            node.meta.update(meta)
         known = set(nodes)
         for node in reversed(list(self._graph.nodes)):
             if node not in known:
@@ -64,9 +58,9 @@ class Journal:
             if node.next is not following:
                 node.append(following)
 
-    def _made_again(self, entry: _Entry) -> Node:
-        node = self._graph.create_node(entry.op, entry.target, name=entry.name)
-        node.name = entry.name  # nobody has it, and the graph would number it
+    def _made_again(self, op: str, target: Any, name: str) -> Node:
+        node = self._graph.create_node(op, target, name=name)
+        node.name = name  # nobody has it, and the graph would number it
         return node
 
 

@@ -42,13 +42,13 @@ def check(node: Node) -> None:
 def is_taken_apart(node: Node) -> bool:
     """Return whether a wrapper's results are only taken out one by one, by their positions."""
     count = len(node.meta["val"])
-    return all(
-        user.target is operator.getitem
-        and len(user.args) == 2
-        and type(user.args[1]) is int
-        and 0 <= user.args[1] < count
-        for user in node.users
-    )
+    for user in node.users:
+        args = user.args
+        if user.target is not operator.getitem or len(args) != 2:
+            return False
+        if type(args[1]) is not int or not 0 <= args[1] < count:
+            return False
+    return True
 
 
 def hands_back_operands(node: Node) -> bool:
@@ -136,6 +136,8 @@ def _check_base(node: Node, prefix: str, count: int) -> None:
             raise _wrong(node, f"the argument {missing[0]}", "none")
         for name in keys:
             value = kwargs[name]
+            if type(value) is int:  # as most are
+                continue
             items = value if name.endswith(_LISTS) and isinstance(value, list | tuple) else [value]
             if not all(map(_is_number, items)):
                 raise _wrong(node, f"numbers as {name}", repr(value))

@@ -34,7 +34,7 @@ def describe(decision: Decision, inside: Mapping[Node, tuple[Outcome, ...]] | No
         if len(mine) > 1 and mine[0][0].kind.of_bases:  # by argument, not by base
             order = {view.label: i for i, view in enumerate(base_views(mine[0][0].node))}
             mine.sort(key=lambda pair: order.get(pair[1].arg, len(order)))
-        found.extend((c.time, o) for c, o in mine)
+        found += [(c.time, o) for c, o in mine]
     for index, name, node in decision.own_copies:
         found.append((model.candidates[index].time, _copied(hints, index, name, node)))
     for snapshot in (s for s in decision.snapshots if s.early is None):
@@ -117,7 +117,7 @@ def _outcome(
         reinplaced=refusal is None,
         nbytes=nbytes,
         reason=refusal.reason if refusal else None,
-        blockers=tuple(known[n] for n in refusal.blockers) if refusal else (),
+        blockers=tuple([known[n] for n in refusal.blockers]) if refusal else (),
         source=where(node),
         hint=hint,
         moved=tuple(known[n] for n in moved),

@@ -75,7 +75,7 @@ class _Walk(Rewriter):
     def run(self) -> list[Node]:
         """Rewrite all nodes; returns those that have no users any more, in graph order."""
         by_node, erased, stale = self.model.candidates_of, self.decision.erased, self.stale
-        aside, makers = self.model.premises.aside, out_wrapper.found(self.model.graph)
+        aside, v2 = self.model.premises.aside, _torch.hop("auto_functionalized_v2")
         for node in list(self.model.graph.nodes):
             self.current = node
             for snapshot in self.snapshots.get(node, ()):
@@ -86,8 +86,9 @@ class _Walk(Rewriter):
                 for operand in self.copied.get(node, ()):
                     self._copy_operand(node, operand)
                 kind.rewrite(self, node, by_node[node])
-                self._revalue(node)
-            elif node in makers:  # also where it has nothing to write into
+                if node in stale:
+                    self._revalue(node)
+            elif node.target is v2 and out_wrapper.sees_to(node):  # also where it has nothing to write into
                 out_wrapper.rewrite(self, node, [])
             elif node in erased:
                 self.replace(node, node.args[0])
@@ -109,7 +110,7 @@ class _Walk(Rewriter):
 
     def _revalue(self, node: Node) -> None:
         """Recompute the fake value of an operator that stays functional on an operand with other strides."""
-        if node in self.stale and node in self.model.relaid and node.users and is_operator(node.target):
+        if node in self.model.relaid and node.users and is_operator(node.target):
             node.meta["val"] = self.emitter.value(node)
             self.stale.update(node.users)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from torch.fx import Node
 
 from ..reason import Reason
@@ -20,13 +22,18 @@ class Taken:
     def __init__(self, decision: Decision) -> None:
         self._decision = decision
         self._caller = decision.model.options.caller
-        self._written: dict[Storage, Candidate] = {}
+
+    @functools.cached_property
+    def _written(self) -> dict[Storage, Candidate]:
+        """The first call that writes into each buffer in place."""
+        decision, found = self._decision, dict[Storage, Candidate]()
         for candidate in decision.model.candidates:
             is_call = not (
                 candidate.kind.is_copy or candidate.allocates or candidate.index in decision.model.fused
             )
             if is_call and decision.accepted(candidate):
-                self._written.setdefault(decision.root(candidate.operand.storage), candidate)
+                found.setdefault(decision.root(candidate.operand.storage), candidate)
+        return found
 
     def whole(self, place: Place | None) -> Candidate | None:
         """Return a candidate that is in place and of whose operand a copy of some bytes has all."""

@@ -13,6 +13,7 @@ legal iff only dead bytes are written:
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 
 from torch.fx import Node
@@ -89,13 +90,14 @@ def _still_read(decision: Decision, candidate: Candidate) -> Refusal | None:
     if len(hits) < limit and _spared(decision, candidate, hits, culprits, candidate.node):
         return None
     kept = [r for r in hits if not r.is_exit]
-    first = min(kept or hits, key=lambda r: r.time)
+    ordered = sorted(kept or hits, key=operator.attrgetter("time"))
+    first = ordered[0]
     reason = Reason.STILL_READ if kept else Reason.INPUT_KEPT
     if first.in_flight:
         reason = Reason.IN_FLIGHT
     elif not _is_sure(decision, first.place, candidate.writes):
         reason = Reason.UNKNOWN_OVERLAP
-    nodes = tuple(dict.fromkeys(r.node for r in sorted(kept or hits, key=lambda r: r.time)))
+    nodes = tuple(dict.fromkeys([r.node for r in ordered]))
     return Refusal(reason, nodes, culprits)
 
 
@@ -131,7 +133,7 @@ def _hits(decision: Decision, candidate: Candidate, read: Read, written: Region)
         return False  # its own operands are looked at by _same_node
     if not decision.meets(read.place.region, written):
         return False
-    if _is_beside(decision, read, written):
+    if (read.hole is not None or read.into is not None) and _is_beside(decision, read, written):
         return False
     if read.hole is not None:
         part = clipped(geometry, written, read.place.region)

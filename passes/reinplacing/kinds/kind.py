@@ -14,7 +14,7 @@ from ...ops.schema import is_operator, schema_of
 from ...ops.wording import at
 from ..facts.candidate import Candidate, Kind
 from ..facts.model import Model
-from ..facts.place import mapped, places
+from ..facts.place import mapped
 from ..layout import hidden_alias
 from ..write.rewriter import Rewriter
 from . import (
@@ -53,7 +53,7 @@ _WRITERS: dict[Kind, Finder] = {
 }
 
 
-_known: dict[Any, Finder | None] = {}
+_known: dict[int, tuple[Any, Finder | None]] = {}
 
 
 def occurs_in(graph: Graph) -> bool:
@@ -80,15 +80,16 @@ def visit_call(model: Model, node: Node) -> bool:
         return False
     if node.target is _torch.hop("triton_kernel_wrapper_mutation"):
         raise GraphError(f"expected a functional graph, found {at(node)}; was the graph reinplaced already?")
-    kind = next((kind for kind in _CALLS if kind.sees_to(node)), None)
-    if kind is None:
+    for kind in _CALLS:
+        if kind.sees_to(node):
+            break
+    else:
         return call.visit(model, node)
     if not kind.visit(model, node):
         return False
     # The results were placed before their storages were settled inside the operands'.
-    value = model.values[node]
-    if any(place.storage.shift != 0 for place in places(value)):
-        model.values[node] = mapped(lambda place: model.at(place.storage, place.value), value)
+    if any(c.result.shift != 0 for c in model.candidates_of.get(node, ())):
+        model.values[node] = mapped(lambda place: model.at(place.storage, place.value), model.values[node])
     return True
 
 
@@ -111,9 +112,11 @@ def visit_operator(model: Model, node: Node) -> bool:
 
 def _of_operator(node: Node) -> Finder | None:
     """Return the kind that sees to an operator: its target alone decides, so each is asked about once."""
-    if node.target not in _known:
-        _known[node.target] = next((kind for kind in _OPERATORS if kind.sees_to(node)), None)
-    return _known[node.target]
+    known = _known.get(id(node.target))  # by identity, which the entry keeps alive: hashing is slow
+    if known is None:
+        finder = next((kind for kind in _OPERATORS if kind.sees_to(node)), None)
+        known = _known[id(node.target)] = node.target, finder
+    return known[1]
 
 
 def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch.fx import Graph, Node
+from torch.fx import Node
 
 from ... import _torch
 from ...errors import GraphError
@@ -19,7 +19,6 @@ from ...graph.emit import Emitter, eager_values
 from ...ops import wrapper, wrapper_check
 from ...ops.schema import is_operator, schema_of, target_name
 from ...ops.wording import at, no_value
-from ...ops.wrapper_names import calls_of
 from ..facts.candidate import Candidate, Kind
 from ..facts.model import Model
 from ..facts.place import Place
@@ -39,11 +38,6 @@ def sees_to(node: Node) -> bool:
     op = node.args[0] if node.args else None
     names = schema_of(op).mutable if is_operator(op) else ()
     return bool(names) and all(f"_{name}_dtype" in node.kwargs for name in names)
-
-
-def found(graph: Graph) -> set[Node]:
-    """Return all such wrappers of a graph."""
-    return set(filter(sees_to, calls_of(graph, "auto_functionalized_v2")))
 
 
 def visit(model: Model, node: Node) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from torch.fx import Node
@@ -48,8 +49,8 @@ def visit(model: Model, node: Node) -> bool:
 
 def _positions(node: Node) -> dict[str, int]:
     """Return where each argument that is written stands among the wrapper's results."""
-    first = wrapper.first_result(node)
-    return {name: first + i for i, name in enumerate(schema_of(node.args[0]).mutable)}
+    schema = schema_of(node.args[0])
+    return dict(zip(schema.mutable, itertools.count(max(1, len(schema.returns)))))
 
 
 def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None:

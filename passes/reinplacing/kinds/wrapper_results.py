@@ -72,7 +72,8 @@ def note_results(call: Node, node: Node) -> int:
     """Give the call of a wrapper's operator the values that it returns itself; returns how many these are."""
     count, val = len(schema_of(node.args[0]).returns), node.meta["val"]
     call.meta["val"] = tuple(val[:count]) if count > 1 else val[0] if count else None
-    bind_sizes(call, node)
+    if count:
+        bind_sizes(call, node)
     return count
 
 

@@ -52,7 +52,8 @@ def settle(
     storage.relaid = item is None and node in model.relaid  # by what its operand is laid out like
     assert place is not None
     layout = model.layouts.of(storage.node, item)
-    is_told = not model.layouts.of(operand).untold and not _is_guess(model, operand, storage.node, layout)
+    given = model.layouts.of(operand)
+    is_told = not given.untold and not (given.guessed and _is_guess(model, storage.node, layout))
     if not is_told or not _has_form(model, place, result) or _is_turned_nothing(place, result):
         return storage, Reason.LAYOUT
     if model.geometry.self_overlapping(place.region):
@@ -91,14 +92,12 @@ def _is_turned_nothing(place: Place, result: Place) -> bool:
     return 0 in result.region.sizes and place.region.strides != result.region.strides
 
 
-def _is_guess(model: Model, operand: Node, node: Node, layout: Layout) -> bool:
-    """Return whether somebody may notice that an operand's strides of dimensions of one are not those told.
+def _is_guess(model: Model, node: Node, layout: Layout) -> bool:
+    """Return whether somebody may notice that strides of dimensions of one are not those told of an operand.
 
     A wrapper's copy has the strides of its operand, whichever these are.
     """
-    if not model.layouts.of(operand).guessed or not is_operator(node.target):
-        return False
-    return model.calls.inner or layout.viewed > 0
+    return is_operator(node.target) and (model.calls.inner or layout.viewed > 0)
 
 
 def _same_units(model: Model, a: torch.Tensor, b: torch.Tensor) -> bool:

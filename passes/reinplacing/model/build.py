@@ -17,6 +17,7 @@ from ...memory.region import Region, as_size
 from ...ops import higher_order, wording
 from ...ops.schema import OpSchema, argument, has_tensor, is_operator, schema_of, tensors
 from ...ops.views import is_absolute
+from ...ops.wrapper_names import is_wrapper
 from ...reason import Reason
 from ..facts import price
 from ..facts.calls import Calls
@@ -118,6 +119,12 @@ def _input_place(model: Model, node: Node, tensor: torch.Tensor, keys: list[int 
     return model.at(storage, tensor)
 
 
+def _visit_wrapper(model: Model, node: Node) -> None:
+    """Visit a wrapper of operators or kernels that write, of which nothing was declared."""
+    if not kind.visit_call(model, node):
+        _visit_unknown(model, node)
+
+
 def _visit_other(model: Model, node: Node) -> None:
     """Visit a node of what was declared, wraps operators, runs subgraphs, or is not understood."""
     if declared.visit(model, node):
@@ -200,7 +207,8 @@ def _visit_mutation(model: Model, node: Node) -> None:
 
 def _visit_view(model: Model, node: Node, schema: OpSchema) -> None:
     operand = argument(node, schema.returns[0] or "")
-    owner = next(iter(places(model.values.get(operand) if isinstance(operand, Node) else None)), None)
+    value = model.values.get(operand) if isinstance(operand, Node) else None
+    owner = value if isinstance(value, Place) else next(iter(places(value)), None)
     val = model.relaid.get(node, node.meta["val"])
     if owner is None:
         _visit_pure(model, node)
@@ -210,13 +218,14 @@ def _visit_view(model: Model, node: Node, schema: OpSchema) -> None:
         alike = isinstance(val, torch.Tensor) and Region.of(val) == Region.of(owner.value)
         model.values[node] = Place(owner.storage, owner.region, val) if alike else owner
         return
-    if is_absolute(node) and owner.storage in model.made_by:
+    by_offset = schema.names_offset and is_absolute(node)
+    if by_offset and owner.storage in model.made_by:
         for tensor in tensors(val):
             born = places(model.values[owner.storage.node])
             whole = next((p.region for p in born if p.storage is owner.storage), None)
             if whole is not None:
                 check_reach(model, node, model.at(owner.storage, tensor).region, whole)
-    if is_absolute(node) and owner.storage.relaid and node not in model.relaid:
+    if by_offset and owner.storage.relaid and node not in model.relaid:
         # An offset into the old layout means nothing in the new one.
         owner.storage.close(Reason.LAYOUT, node)
     _note_unseen(model, node, operand)
@@ -240,12 +249,10 @@ def _note_unseen(model: Model, node: Node, operand: Any) -> None:
     """Record that what is written through a view may be a copy; what is read through it may be one, too."""
     behind = model.unseen.get(operand, SEEN)
     sees = model.target.sees_view
-    unseen = Unseen(
-        behind.computed if sees(node, of_input=False) else node,
-        behind.of_input if sees(node, of_input=True) else node,
-    )
-    if unseen != SEEN:
-        model.unseen[node] = unseen
+    computed = behind.computed if sees(node, of_input=False) else node
+    of_input = behind.of_input if sees(node, of_input=True) else node
+    if computed is not None or of_input is not None:
+        model.unseen[node] = Unseen(computed, of_input)
 
 
 def _visit_pure(model: Model, node: Node) -> None:
@@ -291,6 +298,8 @@ def _visitor(node: Node) -> Callable[[Model, Node], None]:
     """Return what visits all nodes of one target: asked once for each target of a graph."""
     if node.target is operator.getitem:
         return _visit_getitem
-    if is_operator(node.target) and not declared.is_declared(node):
+    if declared.is_declared(node):
+        return _visit_other
+    if is_operator(node.target):
         return _visit_operator
-    return _visit_other
+    return _visit_wrapper if is_wrapper(node.target) else _visit_other
