@@ -18,7 +18,6 @@ from torch.fx import Graph, Node
 
 from .. import _torch
 from ..memory.region import Size, as_size
-from ..ops.declarations import declaration_of
 from ..ops.nested import nodes
 from ..ops.schema import argument, is_operator, schema_of
 
@@ -122,11 +121,8 @@ def written(node: Node) -> list[Node]:
             return []
         given: Any = node.kwargs["kwargs"]
         return nodes([given[name] for name in node.meta.get(_WRITTEN, given)])
-    mutable, declared = schema_of(node.target).mutable, declaration_of(node.target)
-    if not mutable and declared is None:  # as most are
-        return []
-    names = dict.fromkeys((*mutable, *map(str, declared.writes if declared else ())))
-    return [n for name in names for n in nodes(argument(node, name))]
+    names = schema_of(node.target).all_mutable
+    return [n for name in names for n in nodes(argument(node, name))] if names else []
 
 
 def note_written(launch: Node, names: Iterable[str]) -> None:

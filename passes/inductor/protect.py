@@ -10,6 +10,7 @@ from torch.fx import Graph
 from .._torch import inductor_setting
 from ..graph import program_notes
 from ..graph.alias import begin_of
+from ..graph.collector import paused
 from ..graph.journal import Journal
 from ..graph.spread import graphs
 from ..post_grad import POST_GRAD, find, neutral, no_ops
@@ -74,6 +75,7 @@ class ProtectPass(CustomGraphPass):
     def __post_init__(self) -> None:
         check_choice("stage", self.stage, Stage)
 
+    @paused()
     def __call__(self, graph: Graph) -> None:
         """Mend a graph and drop its no-ops, as Inductor calls it."""
         attempts.begin(check.is_wanted)
@@ -115,6 +117,7 @@ class RulesPass(CustomGraphPass):
     name: str = "rules"
     order: Ordering = "free"
 
+    @paused()
     def __call__(self, graph: Graph) -> None:
         """Apply the rules to a graph, as Inductor calls it."""
         journal = Journal(graph)

@@ -260,8 +260,8 @@ def call_kernels(graph: Graph) -> None:
     """
     if not defended("refused-kernel"):
         return
-    called = {node.target for node in graph.nodes if node.op == "call_function" and is_operator(node.target)}
-    for op in called:
+    called = {id(n.target): n.target for n in graph.nodes if n.op == "call_function"}  # hashing one is slow
+    for op in filter(is_operator, called.values()):
         schema = schema_of(op)
         if schema.name.startswith("aten::") and schema.mutable:
             call_kernel_of(op)

@@ -31,6 +31,7 @@ class OpSchema(Traits):
         kwarg_only: names of the keyword-only ones.
         required: names of those without a default.
         mutable: names of the arguments it writes.
+        all_mutable: those, and what it writes although its schema does not say so (declared by users).
         returns: for each returned value, the name of the argument it aliases, or ``None``.
         view: whether every returned tensor is a view of an argument.
         makes_tensor: whether its first result is a tensor.
@@ -54,6 +55,7 @@ class OpSchema(Traits):
     elementwise: bool = False
     views_several: bool = False
     seeded: bool = False
+    all_mutable: tuple[str, ...] = ()
 
 
 def is_operator(target: Any) -> bool:
@@ -108,6 +110,7 @@ def _contract(op: Any, declared: Declaration | None) -> OpSchema:
         elementwise=declared.elementwise,
         views_several=len(set(returns) - {None}) > 1,
         seeded=torch.Tag.nondeterministic_seeded in op.tags,
+        all_mutable=tuple(dict.fromkeys((*mutable, *map(str, declared.writes)))),
     )
 
 

@@ -57,12 +57,12 @@ def _constants(graph: Graph) -> dict[Node, Any]:
     base = bases(graph) if stored else {}
     changed = {base[value] for value in stored}
     for node in graph.nodes:
-        if has_tensor(node.meta.get("val")) and (node.op == "get_attr" or base.get(node) in changed):
+        if (node.op == "get_attr" or base.get(node) in changed) and has_tensor(node.meta.get("val")):
             found[node] = _UNKNOWN
         elif node.op == "call_function" and is_operator(node.target):
-            given = [n for n in node.all_input_nodes if has_tensor(n.meta.get("val"))]
-            if all(n in found for n in given):
-                value = _value(node, found, bool(given))
+            given = node.all_input_nodes
+            if all(n in found or not has_tensor(n.meta.get("val")) for n in given):
+                value = _value(node, found, any(has_tensor(n.meta.get("val")) for n in given))
                 if value is not None:
                     found[node] = value
             elif _is_times_zero(node):

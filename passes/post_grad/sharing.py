@@ -96,7 +96,7 @@ class Sharing:
         self._known: dict[Node, _Storage] = {base: _Storage() for base in self._base.values()}
         self._times = Times(graph, is_joint=is_joint)
         for node in graph.nodes:
-            self._add(node)
+            self._add(node)  # nothing is united yet
 
     def unite(self, copy: Node, *operands: Node) -> bool:
         """Let a copy share the storage of its operand, if it may; returns whether it does.
@@ -132,21 +132,24 @@ class Sharing:
 
     def _add(self, node: Node) -> None:
         """Note what a node does with the storages of its operands."""
-        at = self._times.of(node)
-        self._storage(node).is_given |= node.op in ("placeholder", "get_attr")
+        at, op, known, base = self._times.of(node), node.op, self._known, self._base
+        if op in ("placeholder", "get_attr"):
+            known[base[node]].is_given = True
         for value in may_write(node):
-            self._storage(value).may_write.append((at, node))
+            known[base[value]].may_write.append((at, node))
             if not traits_of(node.target).is_computed_scatter:
-                self._storage(value).copied.append(at)
+                known[base[value]].copied.append(at)
         stored = written(node)
         for value in stored:
-            self._storage(value).writes.append(at)
+            known[base[value]].writes.append(at)
+        is_copy = bool(stored) and node.target is aten.copy_.default
         for value in node.all_input_nodes:
-            storage = self._storage(value)
-            storage.is_returned |= node.op == "output"
-            storage.is_given |= bool(stored) and node.target is aten.copy_.default
-            if value not in stored:
-                storage.read = math.inf if node.op == "output" else max(storage.read, at)
+            storage = known[base[value]]
+            storage.is_given |= is_copy
+            if op == "output":
+                storage.is_returned, storage.read = True, math.inf
+            elif value not in stored and storage.read < at:
+                storage.read = at
 
 
 def may_write(node: Node) -> list[Node]:

@@ -47,6 +47,8 @@ def _stored(epilogue: Node) -> Node:
 
 def save_readers(graph: Graph) -> None:
     """Have saved, not computed again, what the backward needs of an input that the forward writes."""
+    if not any(map(written, graph.nodes)):
+        return
     times = Times(graph)
     needed = times.handed_over()
     for given in graph.find_nodes(op="placeholder") if needed else ():

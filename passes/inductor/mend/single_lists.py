@@ -63,10 +63,10 @@ def store_apart(graph: Graph) -> None:
 
     Each is computed right before it is stored, when no store into the same buffer comes between.
     """
+    targets = {id(n.target): n.target for n in graph.nodes if n.op == "call_function"}
+    apart = {key for key, target in targets.items() if _is_stored_apart(target)}  # none, in most graphs
     emitter = Emitter(graph)
-    for node in list(graph.nodes):
-        if node.op != "call_function" or not _is_stored_apart(node.target):
-            continue
+    for node in [n for n in graph.nodes if id(n.target) in apart]:
         for index, operand in enumerate(node.args[0]):
             element = emit_element(emitter, node, index)
             element.meta["val"] = emitter.value(element)
