@@ -98,10 +98,11 @@ def view_keys(prefix: str) -> tuple[str, str, tuple[str, ...], tuple[str, ...]]:
 
 def called(node: Node) -> str:
     """Return how reports name what a node calls: of a wrapper its operator, of a launch its kernel."""
+    op = wrapped(node)
     launches = "triton_kernel_wrapper_functional", "triton_kernel_wrapper_mutation"
-    if any(node.target is _torch.hop(name) for name in launches):
+    if op is None and any(node.target is _torch.hop(name) for name in launches):
         return _torch.triton_kernel_name(node.kwargs["kernel_idx"])  # type: ignore[arg-type]
-    return target_name(wrapped(node) or node.target)
+    return target_name(op or node.target)
 
 
 def wrapped(node: Node) -> Any:

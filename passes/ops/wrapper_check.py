@@ -28,7 +28,7 @@ def check(node: Node) -> None:
     is_v2 = node.target is _torch.hop("auto_functionalized_v2")
     if len(node.args) != 1:
         raise _wrong(node, "one positional argument, the operator", f"{len(node.args)}")
-    _check_arguments(node, schema, set() if is_v2 else set(schema.mutable))
+    _check_arguments(node, schema, is_v2=is_v2)
     count = _check_bases(node, schema) if is_v2 else _check_mutated(node, schema)
     value = node.meta.get("val")
     if value is None:
@@ -81,15 +81,13 @@ def _wrong(node: Node, expected: str, got: str) -> GraphError:
     return GraphError(f"expected {expected}, got {got}, in {at(node)} of {node.args[0]}")
 
 
-def _check_arguments(node: Node, schema: OpSchema, more: set[str]) -> None:
+def _check_arguments(node: Node, schema: OpSchema, *, is_v2: bool) -> None:
     """Check that every argument that the operator needs is there, and no unknown one."""
     kwargs = node.kwargs
     for name in schema.required:
-        if name not in kwargs and (name in more or name not in schema.mutable):
+        if name not in kwargs and not (is_v2 and name in schema.mutable):
             raise _wrong(node, f"the argument {name!r}", "none")
-    if node.target is _torch.hop("auto_functionalized_v2"):
-        return
-    for name in kwargs:
+    for name in () if is_v2 else kwargs:
         if name not in schema.names:
             raise _wrong(node, f"arguments {', '.join(schema.names)}", repr(name))
 

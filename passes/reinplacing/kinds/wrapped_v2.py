@@ -96,14 +96,15 @@ def called(
 def _arguments(node: Node, made_of: dict[str, list[Any]]) -> dict[str, Any]:
     """Return the arguments of a wrapper's operator, given the views that it writes."""
     by_name: dict[str, Any] = {}
+    kwargs = node.kwargs
     for name in schema_of(node.args[0]).names:
         mine = made_of.get(name, [])
-        if f"_{name}_length" in node.kwargs:
-            by_name[name] = None if node.kwargs[f"_{name}_length"] is None else mine
+        if f"_{name}_length" in kwargs:
+            by_name[name] = None if kwargs[f"_{name}_length"] is None else mine
         elif mine:
             by_name[name] = mine[0]
-        elif name in node.kwargs:
-            by_name[name] = node.kwargs[name]
+        elif name in kwargs:
+            by_name[name] = kwargs[name]
     return by_name
 
 
