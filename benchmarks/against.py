@@ -1,9 +1,9 @@
 """How long our pass takes beside that of another checkout: ``python benchmarks/against.py TREE``.
 
 Each checkout is a process with its own ``benchmarks`` and ``passes``. They take turns in random order on
-fresh copies of the same graphs, so a machine that slows down slows both. No objects are frozen: the pass
-pauses the collector itself, and counts what is frozen, which takes as long as a rewrite where all is. Exit
-status: the number of families that are slower by more than ``--limit``.
+fresh copies of the same graphs, so a machine that slows down slows both. The collector is off: a pass pauses
+it anyway, and which call it comes after is chance. Exit status: the number of families that are slower by
+more than ``--limit``.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ for line in sys.stdin:
         Ours(copied(family.build(8)[0])).rewrite()
         graphs[name] = family.build(family.size_for(nodes))[0]
     side = Ours(copied(graphs[name]))
-    gc.collect()
+    gc.collect(); gc.disable()
     start = time.process_time()
     side.rewrite()
     print(json.dumps(time.process_time() - start), flush=True)
+    gc.enable()
 """
 
 
