@@ -202,11 +202,14 @@ class Memory:
         return {
             "measured_peak": self.measured,
             "lower_bound": self.bound,
+            "outside": self.outside,
+            "unexplained": self.unexplained,
             "programs": [
                 {
                     "graph": one.graph,
                     "problem": one.problem,
                     "before": one.before,
+                    "peak": one.peak if one.taken else None,
                     "static_peak": one.taken.peak if one.taken else None,
                     "static_bound": one.taken.bound if one.taken else None,
                     "needed_by": one.taken.need.text if one.taken else "",

@@ -153,15 +153,28 @@ def _memory(name: str, where: str, data: Mapping[str, Any]) -> tuple[dict[str, A
 def _held(name: str, where: str, data: Any) -> dict[str, Any]:
     if not isinstance(data, dict):
         _refuse(name, f"{where}: expected each call in 'memory' to be a mapping, got {_shown(data)}")
-    programs = _get(data, "programs", list, name, where)
-    return {**data, "programs": [_program(name, where, one) for one in programs]}
+    programs = [_program(name, where, one) for one in _get(data, "programs", list, name, where)]
+    figures = {key: _whole(data, key, name, where) for key in ("measured_peak", "lower_bound")}
+    # Known together, or not at all.
+    if data.get("unexplained") is not None:
+        figures |= {key: _whole(data, key, name, where) for key in ("unexplained", "outside")}
+    return {**figures, "programs": programs}
 
 
 def _program(name: str, where: str, data: Any) -> dict[str, Any]:
     if not isinstance(data, dict):
         _refuse(name, f"{where}: expected each program to be a mapping, got {_shown(data)}")
-    peak = None if data.get("static_peak") is None else _count(data, "static_peak", name, where)
-    return {**data, "static_peak": peak}
+    counts = {
+        key: None if data.get(key) is None else _count(data, key, name, where)
+        for key in ("static_peak", "static_bound")
+    }
+    texts = {
+        key: _get(data, key, str, name, where) if key in data else ""
+        for key in ("graph", "problem", "needed_by")
+    }
+    before = _whole(data, "before", name, where) if "before" in data else 0
+    peak = None if data.get("peak") is None else _whole(data, "peak", name, where)
+    return {**texts, **counts, "before": before, "peak": peak}
 
 
 def _graph(name: str, where: str, data: Any) -> dict[str, Any]:
@@ -199,9 +212,7 @@ def _application(name: str, where: str, data: Any) -> dict[str, Any]:
         if not all(isinstance(label, str) for label in labels):
             _refuse(name, f"{where}: expected {key!r} to be a list of labels, got {_shown(labels)}")
     for key in ("number", "nodes", "copy_bytes"):
-        value = data.get(key)
-        if isinstance(value, bool) or not isinstance(value, int) or abs(value) > MAX_COUNT:
-            _refuse(name, f"{where}: expected {key!r} to be a whole number, got {_shown(value)}")
+        _whole(data, key, name, where)
     finding = data.get("finding")
     if finding is not None:
         if not isinstance(finding, dict):
@@ -304,6 +315,13 @@ def _count(data: Mapping[str, Any], key: str, name: str, where: str) -> int:
             name, f"{where}: expected {key!r} to be a number of bytes, 0 to 2**63 - 1, got {_shown(value)}"
         )
     return int(value)  # type: ignore[arg-type]
+
+
+def _whole(data: Mapping[str, Any], key: str, name: str, where: str) -> int:
+    value = data.get(key)
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) > MAX_COUNT:
+        _refuse(name, f"{where}: expected {key!r} to be a whole number, got {_shown(value)}")
+    return value
 
 
 def _is_count(value: Any) -> bool:

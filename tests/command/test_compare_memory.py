@@ -13,6 +13,7 @@ from pytest_reinplace.compare.comparison_text import text
 from pytest_reinplace.compare.limit import limit
 from pytest_reinplace.record.stored import StoredError
 
+from ..plugin.documents import call, program
 from ..plugin.test_report_schema import closed
 from .reports import clone, held, stored, test
 
@@ -88,6 +89,29 @@ def test_a_wrong_limit_says_what_was_expected() -> None:
         limit("static_peek:0")
 
 
+def test_what_is_told_of_a_call_is_read_back() -> None:
+    one = call(608, program(before=-32, peak=608), program(None))
+    read = stored({"t.py::a": test(clone(), memory=[one, {**one, "news": 1}])}).records[0].memory
+    assert read == (one, one)
+    old = {**one, "unexplained": None, "programs": [{"static_peak": 3}]}  # as it was before these were told
+    (less,) = stored({"t.py::a": test(clone(), memory=[old])}).records[0].memory or ()
+    assert less == {
+        "measured_peak": 608,
+        "lower_bound": 512,
+        "programs": [
+            {
+                "graph": "",
+                "problem": "",
+                "needed_by": "",
+                "static_peak": 3,
+                "static_bound": None,
+                "before": 0,
+                "peak": None,
+            }
+        ],
+    }
+
+
 @pytest.mark.parametrize(
     ("memory", "message"),
     [
@@ -97,6 +121,17 @@ def test_a_wrong_limit_says_what_was_expected() -> None:
         ([{"programs": ["x"]}], "expected each program to be a mapping, got str 'x'"),
         ([{"programs": [{"static_peak": -1}]}], "expected 'static_peak' to be a number of bytes"),
         ([{"programs": [{"static_peak": "1"}]}], "expected 'static_peak' to be a number of bytes"),
+        ([{"programs": [{"problem": 1}]}], "expected 'problem' to be a string, got int 1"),
+        ([{"programs": [{"graph": None}]}], "expected 'graph' to be a string, got NoneType"),
+        ([{"programs": [{"peak": 1.5}]}], "expected 'peak' to be a whole number, got float 1.5"),
+        ([{"programs": [{"before": "x"}]}], "expected 'before' to be a whole number, got str 'x'"),
+        ([{"programs": []}], "expected 'measured_peak' to be a whole number"),
+        ([{"programs": [], "measured_peak": 10**30}], "expected 'measured_peak' to be a whole number"),
+        ([{"programs": [], "measured_peak": 1, "lower_bound": True}], "expected 'lower_bound' to be a whole"),
+        (
+            [{"programs": [], "measured_peak": 1, "lower_bound": 1, "unexplained": 0}],
+            "expected 'outside' to be a whole number",
+        ),
     ],
 )
 def test_a_damaged_report_is_refused(memory: Any, message: str) -> None:

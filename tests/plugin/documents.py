@@ -95,6 +95,57 @@ def graph(*outcomes: dict[str, Any], **given: Any) -> dict[str, Any]:
     return found | given
 
 
+def added(label: str = "aten::mm.self", nbytes: int = 256, **given: Any) -> dict[str, Any]:
+    """Return a copy that lowering adds."""
+    copy = {
+        "label": label,
+        "nbytes": nbytes,
+        "cause": "strides",
+        "buffer": "buf1",
+        "of": "buf0",
+        "node": "mm",
+        "value": "add",
+        "source": "model.py:4",
+        "device": "cpu",
+        "meant": False,
+        "graph": "",
+        "hint": "make it contiguous before",
+    }
+    return copy | given
+
+
+def program(static: int | None = 512, **given: Any) -> dict[str, Any]:
+    """Return what a program held in a measured call; nothing is known where ``static`` is ``None``."""
+    found = {
+        "graph": "[fw 0/0]",
+        "problem": "" if static is not None else "no Python program",
+        "before": 0,
+        "peak": static,
+        "static_peak": static,
+        "static_bound": static,
+        "needed_by": "extern_kernels.mm(buf0, arg1_1, out=buf1)",
+    }
+    return found | given
+
+
+def call(measured: int, *programs: dict[str, Any], bound: int = 512, outside: int = 0) -> dict[str, Any]:
+    """Return a measured call; what is unexplained is what its programs leave."""
+    explained = max([outside, *(one["peak"] for one in programs if one["peak"] is not None)])
+    return {
+        "measured_peak": measured,
+        "lower_bound": bound,
+        "outside": outside,
+        "unexplained": measured - explained,
+        "programs": list(programs),
+    }
+
+
+def with_calls(document: dict[str, Any], *calls: dict[str, Any], test: str = "") -> dict[str, Any]:
+    """Return the document with measured calls in one of its tests, the first where none is named."""
+    document["tests"][test or min(document["tests"])]["memory"] = list(calls)
+    return document
+
+
 def report(tests: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
     """Return a document of tests by their ids, each a list of graphs."""
     entries = {
@@ -122,4 +173,15 @@ def hostile() -> dict[str, Any]:
         tests[text] = [one | {"picture": picture(clone=text, reader=text), "pass": text}]
     made = report(tests)
     made["versions"]["torch"] = made["pass"] = HOSTILE[0]
+    return made
+
+
+def hostile_below() -> dict[str, Any]:
+    """Return a document with copies of lowering and measured calls whose every text is hostile."""
+    made = hostile()
+    for text, test in made["tests"].items():
+        names = {"node": text, "buffer": text, "of": text, "hint": text, "source": f"{text}:3"}
+        test["graphs"][0]["copies"] = [added(text, **names)]
+        odd = program(None, graph=text, problem=text, needed_by=text)
+        test["memory"] = [call(600, program(graph=text)), call(7, odd, bound=0)]
     return made

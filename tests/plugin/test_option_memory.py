@@ -42,7 +42,8 @@ def test_the_json_has_the_programs_of_each_measured_call(compiling: pytest.Pytes
     assert (call["measured_peak"], call["lower_bound"]) == (544, 512)
     assert program.pop("graph").startswith("[fw ")
     assert program.pop("needed_by").startswith("extern_kernels.mm(")
-    assert program == {"problem": "", "before": 0, "static_peak": 544, "static_bound": 512}
+    assert program == {"problem": "", "before": 0, "peak": 544, "static_peak": 544, "static_bound": 512}
+    assert (call["outside"], call["unexplained"]) == (0, 0)
     assert [one["measured_peak"] for one in tests["test_it.py::test_peak"]["memory"]] == [0, 512]
     assert "memory" not in tests["test_it.py::test_unmeasured"]
     read = stored.read(compiling.path / "out.json").tests
