@@ -19,11 +19,16 @@ class Copied:
 
     Args:
         copies: at least one.
-        tests: the ids of the tests in whose graphs they are.
+        graphs: the graphs that they are in: the id of the test, and the position in it.
     """
 
     copies: tuple[LoweringCopy, ...]
-    tests: tuple[str, ...]
+    graphs: tuple[tuple[str, int], ...]
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """The ids of the tests in whose graphs they are."""
+        return tuple(dict.fromkeys(test for test, _ in self.graphs))
 
     @property
     def nbytes(self) -> int:
@@ -48,16 +53,16 @@ class Copied:
 
 def copied_in(report: Mapping[str, Any]) -> list[Copied]:
     """Return the copies that lowering adds in a document, those of most bytes first."""
-    found: dict[tuple[object, ...], list[tuple[LoweringCopy, str]]] = {}
+    found: dict[tuple[object, ...], list[tuple[LoweringCopy, tuple[str, int]]]] = {}
     for test, data in sorted(report["tests"].items()):
-        for graph in data["graphs"]:
+        for position, graph in enumerate(data["graphs"]):
             for one in graph.get("copies") or ():
                 copy = LoweringCopy.from_dict(one)
                 if not copy.meant:
                     key = copy.label, copy.cause, copy.source or (test, copy.node)
-                    found.setdefault(key, []).append((copy, test))
+                    found.setdefault(key, []).append((copy, (test, position)))
     groups = [
-        Copied(tuple(copy for copy, _ in made), tuple(dict.fromkeys(test for _, test in made)))
+        Copied(tuple(copy for copy, _ in made), tuple(dict.fromkeys(graph for _, graph in made)))
         for made in found.values()
     ]
     return sorted(groups, key=lambda group: -group.nbytes)

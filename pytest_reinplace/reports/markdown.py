@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ..base.fit import TIMES
 from ..base.markdown_cell import in_code, table_row, unmarked
 from ..base.wording import bytes_of, plural
 from ..record.counts import counts_of
-from . import lowered, measured, pass_by_pass
+from . import held, lowered, measured, pass_by_pass
 from .clone import Clone, clones_of
 from .finding import checked, findings_of
 from .groups import Group, groups_of
@@ -35,30 +36,35 @@ def markdown(report: Mapping[str, Any], most: int = MOST_CHARACTERS) -> str:
     """
     clones = clones_of(report)
     groups = groups_of(clones)
-    shown = groups[:_LARGEST]
-    is_all = len(shown) == len(clones)
     found = measured.results(report)
-    parts = [_totals(report), *_findings(report), *measured.told(found), *_largest(shown, len(groups))]
-    tests = sorted(report["tests"].items(), key=lambda pair: (-pair[1]["clone_bytes"], pair[0]))
-    left = most - sum(len(part) + 1 for part in parts)
-    if tests:
-        rows = (_test_row(test, data) for test, data in tests)
-        # A half for the tests, so that many of them leave room for the clones.
-        budget = left if is_all else left // 2
-        parts.append(_folded(plural(len(tests), "test"), ("test", "outcome", *_HEADS), rows, budget))
-    if not is_all:
+    parts = [_totals(report), *_findings(report), *measured.told(found)]
+    parts += _largest(groups[:_LARGEST], len(groups))
+    folded = list(_folded_parts(report, clones, groups))
+    for i, part in enumerate(folded):
+        # What one part leaves is shared by those that follow, so that no part takes the room of all others.
         left = most - sum(len(part) + 1 for part in parts)
-        listed = _clone_rows(clones, groups[len(shown) :])
-        parts.append(_folded(plural(len(clones), "clone"), _CLONE, listed, left))
-    if copied := lowered.copied_in(report):
-        left = most - sum(len(part) + 1 for part in parts)
-        parts.append(_folded(lowered.title(copied), lowered.HEADS, map(_copied_row, copied), left))
-    if pass_by_pass.is_recorded(report):
-        parts.append(_passes(report, most - sum(len(part) + 1 for part in parts)))
-    if found:
-        left = most - sum(len(part) + 1 for part in parts)
-        parts.append(_folded(f"measured: {len(found)}", measured.heads(found), measured.rows(found), left))
+        parts.append(part(left // (len(folded) - i)))
     return "\n".join(parts)
+
+
+def _folded_parts(
+    report: Mapping[str, Any], clones: Sequence[Clone], groups: Sequence[Group]
+) -> Iterator[Callable[[int], str]]:
+    """Yield what is folded: each part takes how many characters it may have."""
+    tests = sorted(report["tests"].items(), key=lambda pair: (-pair[1]["clone_bytes"], pair[0]))
+    if tests:
+        rows = [_test_row(test, data) for test, data in tests]
+        yield partial(_folded, plural(len(tests), "test"), ("test", "outcome", *_HEADS), rows)
+    if len(groups[:_LARGEST]) < len(clones):
+        yield partial(_folded, plural(len(clones), "clone"), _CLONE, _clone_rows(clones, groups[_LARGEST:]))
+    if copied := lowered.copied_in(report):
+        yield partial(_folded, lowered.title(copied), lowered.HEADS, map(_copied_row, copied))
+    if calls := held.calls_in(report):
+        yield partial(_folded, held.title(calls), ("test", *held.FIGURES, held.NOTE), map(_call_row, calls))
+    if pass_by_pass.is_recorded(report):
+        yield partial(_passes, report)
+    if found := measured.results(report):
+        yield partial(_folded, f"measured: {len(found)}", measured.heads(found), measured.rows(found))
 
 
 def _totals(report: Mapping[str, Any]) -> str:
@@ -125,6 +131,11 @@ def _copied_row(group: lowered.Copied) -> str:
     test = in_code(group.tests[0]) if len(group.tests) == 1 else plural(len(group.tests), "test")
     cells = [in_code(first.label), bytes_of(group.nbytes), f"{len(group.copies)}{TIMES}", first.cause]
     return table_row([*cells, in_code(group.where), _why(first.sentence, "", first.hint), test])
+
+
+def _call_row(call: held.Call) -> str:
+    test = in_code(call.test) + (f", {call.which}" if call.which else "")
+    return table_row([test, *call.cells(), unmarked(call.note)])
 
 
 def _clone_rows(clones: Iterable[Clone], hinted: Iterable[Group]) -> Iterable[str]:

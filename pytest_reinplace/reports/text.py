@@ -11,7 +11,7 @@ from ..base.visible import visible
 from ..base.wording import bytes_of, plural
 from ..compare.figure import shown
 from ..record.counts import counts_of
-from . import lowered, pass_by_pass
+from . import held, lowered, pass_by_pass
 from .clone import Clone, clones_of
 from .finding import Finding, findings_of
 from .groups import Group, groups_of
@@ -68,15 +68,15 @@ def section(report: Mapping[str, Any], width: int = 80, verbosity: int = 0) -> S
     groups = groups_of(clones_of(report))
     # What could not be verified is told by the verifier itself.
     remarks = [one for one in findings_of(report) if one.kind != "not-checked"]
-    copied = lowered.copied_in(report)
+    copied, calls = lowered.copied_in(report), held.calls_in(report)
     is_fine = not remarks and not groups and not copied
     style = ("green" if is_fine else "bold",)
     last = [[Part(line, style)] for line in _sums(report["total"], is_fine, width)]
-    if is_fine and verbosity < 1 and not pass_by_pass.is_recorded(report):
+    if is_fine and verbosity < 1 and not calls and not pass_by_pass.is_recorded(report):
         return Section("", tuple(last))
     blocks = [list(_remarks(remarks, width, verbosity)), list(_clones(report, groups, width, verbosity))]
     blocks += [list(_tests(report, width if verbosity < 2 else _NAME))] if verbosity > 0 else []
-    blocks += [list(_copied(copied, width, verbosity))]
+    blocks += [list(_copied(copied, width, verbosity)), list(_held(calls, width, verbosity))]
     blocks += [list(_passes(report, width, verbosity))]
     return Section("reinplace", (*(line for block in blocks if block for line in [*block, []]), *last))
 
@@ -149,6 +149,27 @@ def _copied(copied: list[lowered.Copied], width: int, verbosity: int) -> Iterato
             yield [Part(line)]
     if verbosity < 1 and len(copied) > _MOST:
         yield [Part(f"{_INDENT}and {plural(len(copied) - _MOST, 'more group')}; -v shows all")]
+
+
+def _held(calls: list[held.Call], width: int, verbosity: int) -> Iterator[Line]:
+    """Yield a row for each measured call, and below it in words where its figures differ."""
+    if not calls:
+        return
+    yield [Part(held.title(calls), ("bold",))]
+    told = calls if verbosity > 0 else calls[:_MOST]
+    head, *rows = aligned([held.SHORT, *(call.cells(exact=False) for call in told)], left=())
+    yield [Part(_INDENT + _GAP.join([*head, "test"]), ("bold",))]
+    room = width - len(_INDENT) - sum(len(cell) + len(_GAP) for cell in head)
+    for call, row in zip(told, rows, strict=True):
+        which = f" {call.which}" if call.which else ""
+        test = visible(call.test, _NAME)
+        if verbosity < 2:
+            test = shortened(test, max(room, _NARROWEST) - len(which))
+        yield [Part(_INDENT + _GAP.join([*row, test]) + which)]
+        for line in wrapped(visible(call.note, _SENTENCE), width, _DETAIL, _DETAIL, whole=verbosity > 1):
+            yield [Part(line, ("yellow",) if call.is_odd else ("light",))]
+    if len(calls) > len(told):
+        yield [Part(f"{_INDENT}and {plural(len(calls) - len(told), 'more call')}; -v shows all")]
 
 
 def _passes(report: Mapping[str, Any], width: int, verbosity: int) -> Iterator[Line]:

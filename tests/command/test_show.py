@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ..plugin.documents import call, program
 from .reports import clone, graph, in_place, main, test, write
 
 
@@ -25,6 +26,7 @@ def test_it_prints_what_the_run_printed(
     """The run's records are made by hand, as a worker would hand them on: nothing is compiled."""
     monkeypatch.setenv("COLUMNS", columns)
     graphs = [graph(clone(2048), in_place()), graph(clone(8), suspicious=["a.b"], problem="odd")]
+    calls = [call(608, program(before=32, peak=600)), call(7, program(None))]
     pytester.makepyfile(
         f"""
         import json, pytest
@@ -34,12 +36,24 @@ def test_it_prints_what_the_run_printed(
             request.node.user_properties.append(("reinplace", json.dumps({graphs!r})))
         """
     )
+    pytester.makeconftest(
+        f"""
+        import json, pytest
+
+        @pytest.hookimpl(wrapper=True)
+        def pytest_runtest_makereport(item, call):
+            report = yield
+            report.reinplace_memory = json.dumps({calls!r})
+            return report
+        """
+    )
     run = pytester.runpytest_inprocess(
         "--reinplace-report", "--reinplace-json=a.json", "-pno:hypothesispytest", *verbose
     )
     run.assert_outcomes(passed=2)
     begin = next(i for i, line in enumerate(run.outlines) if "= reinplace =" in line)
     end = next(i for i, line in enumerate(run.outlines) if "2 passed in" in line)
+    assert "memory: 4 measured calls in 2 tests" in run.outlines[begin:end]
     capsys.readouterr()
     assert main(["show", *verbose, str(pytester.path / "a.json")]) == 0
     assert capsys.readouterr().out.rstrip() == "\n".join(run.outlines[begin:end]).rstrip()

@@ -250,7 +250,7 @@ def test_one_of_each_is_told_in_the_singular() -> None:
         "candidate",
         "in place",
         "cloned",
-        "copied",
+        "bytes cloned",
     ]
     assert "1 candidate, 0 in place, 1 cloned" in Page(text).text
     two = made(report({"t": [graph(outcome(), outcome())], "u": [graph()]}))

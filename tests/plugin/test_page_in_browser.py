@@ -15,7 +15,19 @@ from pytest_reinplace.record import stored
 from pytest_reinplace.reports.html.page import page
 from pytest_reinplace.reports.html.source_link import SourceLinks
 
-from .documents import graph, hostile, in_place, outcome, picture, report
+from .documents import (
+    added,
+    call,
+    graph,
+    hostile,
+    hostile_below,
+    in_place,
+    outcome,
+    picture,
+    program,
+    report,
+    with_calls,
+)
 
 playwright = pytest.importorskip("playwright.sync_api")
 pytest.importorskip("jinja2")
@@ -111,7 +123,16 @@ def found() -> dict[str, Any]:
     unknown = {"status": "not-checked", "text": "an effect", "node": "", "source": None, "stage": ""}
     made = many()["tests"]["t"]["graphs"] + several()["tests"]["test_b.py::small"]["graphs"]
     odd = [graph(in_place(), picture=picture(), verified=wrong), graph(in_place(), verified=unknown)]
-    return report({"test_b.py::small": made, "u": [*odd, graph(problem="odd")]})
+    whole = report({"test_b.py::small": made, "u": [*odd, graph(problem="odd", copies=[added()])]})
+    return with_calls(whole, call(600, program()), call(7, program(None), bound=0), test="u")
+
+
+def below() -> dict[str, Any]:
+    """Return two tests without a clone: one has copies that lowering adds, the other measured calls."""
+    copies = [added(nbytes=4096), added("aten::cat.output", 512, cause="concat"), added(nbytes=64)]
+    made = report({"test_a.py::copied": [graph(in_place(), copies=copies)], "test_b.py::held": [graph()]})
+    made["tests"]["test_b.py::held"]["outcome"] = "failed"
+    return with_calls(made, call(900, program()), call(1024, program(1024)), test="test_b.py::held")
 
 
 def against(old: dict[str, Any], new: dict[str, Any]) -> Comparison:
@@ -186,6 +207,38 @@ def test_it_filters(browser: Any, tmp_path: Path) -> None:
     assert shown.visible("#count") == ["1 of 3 tests, 1 line, 1 of 2 clones, 1 of 3 graphs shown"]
     shown.tab.get_by_label("Filter").fill("nothing is called so")
     assert shown.visible("#count") == ["0 of 3 tests, 0 of 1 line, 0 of 2 clones, 0 of 3 graphs shown"]
+    assert shown.said == []
+
+
+def test_it_filters_and_sorts_copies_and_calls(browser: Any, tmp_path: Path) -> None:
+    shown = Tab(browser, tmp_path, below())
+    assert shown.visible("#count") == ["2 tests, 3 copies, 2 calls, 2 graphs shown"]
+    shown.tab.get_by_label("Filter").fill("concat")
+    # its test and its graph are shown, too
+    assert shown.visible("#count") == ["1 of 2 tests, 1 of 3 copies, 0 of 2 calls, 1 of 2 graphs shown"]
+    shown.tab.get_by_label("Filter").fill("unexplained")
+    assert shown.visible("tr[data-kind=call] td:first-child") == ["test_b.py::held, call 1"]
+    assert shown.visible("tr[data-kind=test] td:first-child") == ["test_b.py::held"]
+    shown.tab.get_by_label("Filter").fill("")
+    shown.tab.get_by_label("Show").select_option("failed")
+    assert shown.visible("#count") == ["1 of 2 tests, 0 of 3 copies, 2 calls, 1 of 2 graphs shown"]
+    shown.tab.get_by_label("Show").select_option("clones")
+    assert shown.visible("#count") == ["0 of 2 tests, 0 of 3 copies, 0 of 2 calls, 0 of 2 graphs shown"]
+    shown.tab.get_by_label("Show").select_option("all")
+    shown.tab.get_by_role("button", name="peak / bound").click()
+    ratios = "tr[data-kind=call] td:nth-child(5)"
+    assert shown.visible(ratios) == ["1.76", "2.00"]
+    shown.tab.get_by_role("button", name="peak / bound").click()
+    assert shown.visible(ratios) == ["2.00", "1.76"]
+    assert shown.said == []
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_copies_and_calls_are_not_wider_than_the_window(browser: Any, tmp_path: Path, width: int) -> None:
+    shown = Tab(browser, tmp_path, hostile_below(), width=width)
+    assert shown.tab.locator("tr[data-kind=copy]").count() == 12
+    assert shown.tab.locator("tr[data-kind=call]").count() == 24
+    assert shown.tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert shown.said == []
 
 

@@ -5,9 +5,12 @@
   const rows = [...document.querySelectorAll("[data-kind]")];
   const textOf = (row) => `${row.dataset.text || row.textContent} ${row.dataset.outcome || ""}`.toLowerCase();
   const texts = new Map(rows.map((row) => [row, textOf(row)]));
-  const kinds = ["test", "line", "clone", "graph"];
+  const kinds = ["test", "line", "clone", "copy", "call", "graph"];
+  const plurals = { copy: "copies" };
   const of = (kind) => rows.filter((row) => row.dataset.kind === kind);
-  const totals = Object.fromEntries(kinds.map((kind) => [kind, of(kind).length]));
+  // A row may stand for several: all copies that are made at one line for one cause.
+  const number = (some) => some.reduce((sum, row) => sum + Number(row.dataset.count || 1), 0);
+  const totals = Object.fromEntries(kinds.map((kind) => [kind, number(of(kind))]));
   const words = (text) => (text || "").split(/\s+/).filter(Boolean);
   let source = "";  // the id of the line that was chosen in the map
 
@@ -24,7 +27,7 @@
     const wanted = words(filter.value.toLowerCase());
     const shown = new Set(rows.filter((row) => isMeant(row, wanted)));
     // What is shown is never without what it belongs to: its line, its graph, its test.
-    for (const kind of ["clone", "graph"]) {
+    for (const kind of ["clone", "copy", "call", "graph"]) {
       for (const row of of(kind)) {
         if (!shown.has(row)) continue;
         for (const id of words(row.dataset.of)) {
@@ -35,8 +38,8 @@
     }
     for (const row of rows) row.hidden = !shown.has(row);
     const told = kinds.filter((kind) => totals[kind]).map((kind) => {
-      const some = of(kind).filter((row) => shown.has(row)).length, all = totals[kind];
-      return `${some === all ? "" : `${some} of `}${all} ${kind}${all === 1 ? "" : "s"}`;
+      const some = number(of(kind).filter((row) => shown.has(row))), all = totals[kind];
+      return `${some === all ? "" : `${some} of `}${all} ${all === 1 ? kind : plurals[kind] || `${kind}s`}`;
     });
     count.textContent = told.length ? `${told.join(", ")} shown` : "";
     for (const box of document.querySelectorAll("[data-source]")) {

@@ -11,10 +11,11 @@ from ...base.visible import brief
 from ...base.wording import bytes_of, plural
 from ...compare.comparison import Comparison
 from ...record.counts import counts_of
+from .. import held, lowered
 from ..clone import Clone, clones_of
 from ..finding import Finding, checked, findings_of
 from ..template import environment, text_of
-from . import baseline_section
+from . import baseline_section, lowered_section
 from .graph_section import GraphSection, clone_view
 from .highlight import highlighted
 from .source_link import SourceLinks
@@ -26,11 +27,15 @@ if TYPE_CHECKING:
 # Bytes of UTF-8. The page is under 2 MB; what a part does not use is left unused.
 MOST_BYTES = 2_000_000
 _MOST_GRAPHS = 800_000
-_MOST_ROWS = 330_000
+_MOST_ROWS = 660_000
+_MOST_COPIES = 120_000
+_MOST_CALLS = 80_000
 _MOST_SOURCES = 220_000
 _MOST_FINDINGS = 80_000
 _MOST_BASELINE = 90_000
 _FINDINGS = 20
+# Tests and graphs that a row of copies is shown together with.
+_MOST_OWNERS = 500
 # How many lines of a listing, or rows of a comparison, are tried, until the page has room for them.
 _LINES = (400, 80, 0)
 _CHANGES = (50, 10, 2)
@@ -54,8 +59,10 @@ class Page:
         self._environment: Environment = environment(__package__)
         self._parts: Any = self._environment.get_template("parts.jinja").module
         self._clones = clones_of(report)
-        self._copied = copied_lines(self._clones)
-        self._sources = {line.source: line.id for line in self._copied}
+        self._lines_that_clone = copied_lines(self._clones)
+        self._sources = {line.source: line.id for line in self._lines_that_clone}
+        self._copied = lowered.copied_in(report)
+        self._calls = held.calls_in(report)
         self._findings = findings_of(report)
         self._tests = {test: f"t{i}" for i, test in enumerate(sorted(report["tests"]))}
         self._ids: dict[tuple[str, int], str] = {}
@@ -68,12 +75,12 @@ class Page:
 
         report = self._report
         graphs = self._graphs()
-        sources = self._fitting("lines", self._copied, self._source, _MOST_SOURCES)
-        boxes = treemap(self._copied, [line.id for line in self._copied[: len(sources)]])
+        lines = self._lines_that_clone
+        sources = self._fitting("lines", lines, self._source, _MOST_SOURCES)
+        boxes = treemap(lines, [line.id for line in lines[: len(sources)]])
         style = text_of("page.css", __package__) + (boxes.style if boxes else "")
         script = text_of("page.js", __package__)
-        clones = self._fitting("clones", self._clones, self._clone_row, _MOST_ROWS)
-        tests = self._fitting("tests", list(self._tests), self._test_row, _MOST_ROWS)
+        tables = self._tables()
         return self._environment.get_template("page.jinja").render(
             style=Markup(style),
             script=Markup(script),
@@ -81,21 +88,36 @@ class Page:
             script_hash=_hash(script),
             versions={name: version and brief(version) for name, version in report["versions"].items()},
             total=report["total"],
-            sums=_sums(report["total"]),
+            sums=_sums(report["total"], self._copied),
             pass_name=report["pass"] and brief(report["pass"]),
             backend=report["backend"] and brief(report["backend"]),
             verified=_verified(report),
             findings=self._findings_shown(),
             findings_left=max(0, len(self._findings) - _FINDINGS),
-            baseline=self._baseline({test for test, _ in zip(self._tests, tests, strict=False)}),
+            baseline=self._baseline({test for test, _ in zip(self._tests, tables["tests"], strict=False)}),
             baseline_name=self._comparison and brief(self._comparison.old_name),
             notices=self._notices,
             boxes=boxes,
             sources=sources,
             graphs=[Markup(graph) for graph in graphs],
-            clones=clones,
-            tests=tests,
+            **tables,
         )
+
+    def _tables(self) -> dict[str, Any]:
+        """Return the tables; clones and tests have what the two others leave."""
+        from markupsafe import Markup
+
+        copies = self._fitting("copies that lowering adds", self._copied, self._copied_row, _MOST_COPIES)
+        calls = self._fitting("measured calls", self._calls, self._call_row, _MOST_CALLS)
+        each = (_MOST_ROWS - sum(len(row.encode()) for row in [*copies, *calls])) // 2
+        count = plural(sum(len(group.copies) for group in self._copied), "copy") if copies else ""
+        return {
+            "clones": self._fitting("clones", self._clones, self._clone_row, each),
+            "tests": self._fitting("tests", list(self._tests), self._test_row, each),
+            "copied": {"heads": lowered.HEADS, "rows": copies},
+            "held": {"heads": held.FIGURES, "note": held.NOTE, "rows": calls},
+            "no_clone": "" if self._clones else Markup(self._parts.no_clone(count)),
+        }
 
     def _graphs(self) -> list[str]:
         """Return the graphs in the order of the document; those with most to tell get the room there is."""
@@ -163,6 +185,23 @@ class Page:
         belongs = {"source": self._sources[clone.source], "graph": graph, "test": self._tests[clone.test]}
         return str(self._parts.clone_row(clone_view(clone, self._links), line, outcome, belongs))
 
+    def _copied_row(self, group: lowered.Copied) -> str:
+        outcomes = {test: self._report["tests"][test]["outcome"] for test in group.tests}
+        source = group.copies[0].source
+        graphs = [self._ids[key] for key in group.graphs[:_MOST_OWNERS] if key in self._ids]
+        belongs = {
+            "source": self._sources.get(source, "") if source else "",
+            "graphs": " ".join(graphs),
+            "tests": " ".join(self._tests[test] for test in group.tests[:_MOST_OWNERS]),
+        }
+        view = lowered_section.copied_view(group, outcomes, self._links)
+        return str(self._parts.copied_row(view, graphs[0] if graphs else None, belongs))
+
+    def _call_row(self, call: held.Call) -> str:
+        outcome = self._report["tests"][call.test]["outcome"]
+        graph, view = self._ids.get((call.test, 0)), lowered_section.call_view(call)
+        return str(self._parts.call_row(view, outcome, graph, self._tests[call.test]))
+
     def _test_row(self, test: str) -> str:
         data = self._report["tests"][test]
         counts = counts_of(data["graphs"])
@@ -171,7 +210,7 @@ class Page:
         return str(self._parts.test_row(brief(test), self._tests[test], graph, data["outcome"], counts, size))
 
     def _source(self, line: CopiedLine) -> str:
-        return str(self._parts.source_section(line.shown(self._links), line is self._copied[0]))
+        return str(self._parts.source_section(line.shown(self._links), line is self._lines_that_clone[0]))
 
     def _findings_shown(self) -> list[str]:
         """Return the findings, those that are wrong first, with the user's lines while there is room."""
@@ -246,11 +285,16 @@ def page(report: Mapping[str, Any], links: SourceLinks, comparison: Comparison |
     return Page(report, links, comparison).html()
 
 
-def _sums(total: Mapping[str, int]) -> list[tuple[str, str]]:
+def _sums(total: Mapping[str, int], copied: Sequence[lowered.Copied]) -> list[tuple[str, str]]:
+    """Return the sums at the head: of the graphs, of the clones, and of what lowering copies besides."""
     nouns = ("test", "graph", "candidate")
     counted = [(plural(total[f"{noun}s"], noun).partition(" ")[2], str(total[f"{noun}s"])) for noun in nouns]
     told = [("in place", str(total["reinplaced"])), ("cloned", str(total["cloned"]))]
-    return [*counted, *told, ("copied", bytes_of(total["clone_bytes"]))]
+    told.append(("bytes cloned", bytes_of(total["clone_bytes"])))
+    if copied:
+        told.append(("copied by lowering", str(sum(len(group.copies) for group in copied))))
+        told.append(("bytes copied by lowering", bytes_of(sum(group.nbytes for group in copied))))
+    return [*counted, *told]
 
 
 def _verified(report: Mapping[str, Any]) -> str:
