@@ -60,9 +60,9 @@ class LoweringCopy:
 
     @property
     def sentence(self) -> str:
-        """Why it is made."""
+        """Why it is made; a report of a newer version may have causes that are not known here."""
         op = self.label.partition(".")[0]
-        return CAUSES[self.cause].format(op=op)
+        return CAUSES.get(self.cause, CAUSES["unknown"]).format(op=op)
 
     def lines(self) -> list[str]:
         """Return what there is to know: label, bytes and cause, and what helps below it."""

@@ -13,7 +13,19 @@ from pytest_reinplace.reports.html.page import page
 from pytest_reinplace.reports.html.source_link import SourceLinks
 from pytest_reinplace.reports.text import section
 
-from .documents import HOSTILE, added, graph, hostile_below, in_place, outcome, report
+from .documents import (
+    HOSTILE,
+    added,
+    call,
+    graph,
+    hostile_below,
+    in_place,
+    outcome,
+    picture,
+    program,
+    report,
+    with_calls,
+)
 from .pages import Page
 from .test_option_html import made
 
@@ -122,6 +134,31 @@ def test_a_copy_of_any_number_of_tests_fits() -> None:
     ((attributes, cells),) = rows(made(document))
     assert len(attributes["data-of"].split()) <= 1000
     assert cells[-1] == "3000 tests"
+
+
+def test_a_page_with_too_much_of_everything_is_small_enough() -> None:
+    names = [f"{'<&' * 200}{i}" for i in range(1200)]
+    given = {"source": "<&" * 200 + ".py:1", "hint": "<&" * 200}
+    tests = {
+        name: [
+            graph(outcome(f"{name}.x", **given), copies=[added(f"{name}.y", **given)], picture=picture(60))
+        ]
+        for name in names
+    }
+    document = report(tests)
+    for name in names:
+        with_calls(document, call(600, program(graph=name)), test=name)
+    text = made(document)  # less than the most
+    assert len(text.encode()) > 1_000_000
+    cut = re.findall(r"The table of ([\w ]+) shows (\d+) of 1200", text)
+    assert [what for what, _ in cut] == ["copies that lowering adds", "measured calls", "clones", "tests"]
+    assert all(int(shown) > 10 for _, shown in cut)
+
+
+def test_a_cause_of_a_newer_version_is_an_unknown_one() -> None:
+    ((_, cells),) = rows(made(report({"t": [graph(copies=[added(cause="<news>")])]})))
+    assert cells[3] == "&lt;news&gt;"
+    assert cells[5].startswith("why is not known")
 
 
 def test_hostile_names_are_shown_and_do_nothing() -> None:
