@@ -46,26 +46,31 @@ def saved() -> str:
     )
 
 
-def row(entry: str, side: str) -> list[str]:
-    """Return the cells of a side's row in the page of results."""
-    table = RESULTS.partition(f"\n### {entry}\n")[2].partition("\n###")[0]
-    found = next(line for line in table.splitlines() if line.startswith(f"| <code>{side}</code>"))
-    return [cell.strip() for cell in found.split("|")[2:-1]]
+def row(entry: str, side: str) -> dict[str, str]:
+    """Return a side's cells in the page of results, by their heads."""
+    lines = RESULTS.partition(f"\n### {entry}\n")[2].partition("\n###")[0].splitlines()
+    found = next(line for line in lines if line.startswith(f"| <code>{side}</code>"))
+    heads = next(line for line in lines if line.startswith("| side |"))
+    cells = ([cell.strip() for cell in line.split("|")[2:-1]] for line in (heads, found))
+    return dict(zip(*cells, strict=True))
 
 
 def ratios() -> dict[str, tuple[float, float, float]]:
     """Return of each entry our runtime by Inductor's: the median, and what it surely is between."""
-    matches = {name: _RATIO.fullmatch(row(name, "exact")[4]) for name in BOTH}
+    matches = {name: _RATIO.fullmatch(row(name, "exact")["beside"]) for name in BOTH}
     return {name: (float(m[1]), float(m[2]), float(m[3])) for name, m in matches.items() if m is not None}
 
 
 def test_the_page_of_results_is_of_the_run_that_the_baselines_are_of() -> None:
     for name, sides in H200.entries.items():
         for side in sides.keys() & {STOCK, "exact"}:
-            figures = [
-                shown(metric, sides[side][metric]) for metric in ("clones", "clone_bytes", "peak_bytes")
-            ]
-            assert row(name, side)[:3] == figures, name
+            cells = row(name, side)
+            for head, metric in (
+                ("clones", "clones"),
+                ("clone bytes", "clone_bytes"),
+                ("peak", "peak_bytes"),
+            ):
+                assert cells[head] == shown(metric, sides[side][metric]), name
     assert ratios().keys() == BOTH.keys()
     for name, (_, _, high) in ratios().items():
         assert high == round(BOTH[name]["exact"]["ratio_ppm"] / 1e6, 3), name
