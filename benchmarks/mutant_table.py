@@ -145,7 +145,9 @@ MUTANTS = (
     ),
     Mutant("sharing", "self.is_returned |= other.is_returned", "pass", COPIES),
     Mutant("sharing", "self.writes += other.writes", "pass", COPIES),
-    Mutant("sharing", "storage.is_returned, storage.read = True, math.inf", "storage.read = math.inf", COPIES),
+    Mutant(
+        "sharing", "storage.is_returned, storage.read = True, math.inf", "storage.read = math.inf", COPIES
+    ),
     Mutant(
         "sharing",
         "any(first < at <= last for at in self._storage(node).writes)",
