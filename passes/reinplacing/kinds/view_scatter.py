@@ -13,6 +13,7 @@ from ...graph.alias import begin_of
 from ...memory.region import Region, Size, as_size
 from ...ops import views
 from ...ops.schema import argument, schema_of
+from ...ops.true_strides import has_usual_strides
 from ...ops.views import is_expanded
 from ...ops.wording import at
 from ...ops.wrapper import number
@@ -35,11 +36,22 @@ def sees_to(node: Node) -> bool:
 def begins_at_operand(model: Model, candidate: Candidate) -> bool:
     """Return whether a scatter, or who uses it, asks where it begins: where its operand does, which may move.
 
-    Of an expanded one torch makes a tensor of its own, with all elements.
+    Of an expanded one torch makes a tensor of its own, with all elements. What begins its storage begins
+    there in a computed result as well, so a clone would be a copy for nothing.
     """
+    if is_expanded(candidate.operand.value):
+        return False
     asked = model.layouts.of(candidate.node)
-    is_asked = asked.named or asked.viewed or views.is_absolute(candidate.node)
-    return bool(is_asked) and not is_expanded(candidate.operand.value)
+    if asked.named or views.is_absolute(candidate.node):
+        return True
+    return bool(asked.viewed) and not _begins_storage(candidate.operand)
+
+
+def _begins_storage(place: Place) -> bool:
+    """Return whether a tensor begins its storage for certain, and lies there row by row as torch says."""
+    begins = (place.region.offset, place.value.storage_offset())
+    is_first = all(isinstance(n, int) and n == 0 for n in begins)
+    return is_first and not place.storage.relaid and has_usual_strides(place.value)
 
 
 def bytes_written(model: Model, node: Node, place: Place) -> Region | None:

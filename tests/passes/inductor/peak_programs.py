@@ -301,6 +301,12 @@ def written(program: Function) -> Function:
     return twin
 
 
+def halves_counted(x: Tensor, y: Tensor) -> list[Tensor]:
+    """A part of a view of another dtype is computed together with the rest."""
+    x.view(torch.int16)[:, ::2] += 1
+    return [x + y]
+
+
 def one() -> list[Tensor]:
     return [square()]
 
@@ -323,5 +329,6 @@ PAIRS = (
     Pair(overlapping_rows, overlapping_rows_kept, two, ALL),
     Pair(nested_parts, nested_parts_kept, two, ALL),
     *(Pair(p, remembered(p), two, ALL) for p in (product_taken_away, running_sums)),
+    Pair(halves_counted, remembered(halves_counted), lambda: [square(torch.int32), square(torch.int32)], ALL),
     *(Pair(p, written(p), trained, ALL) for p in (clone_of_a_product, clone_in_a_chain, clone_used_twice)),
 )

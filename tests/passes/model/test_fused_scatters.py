@@ -126,3 +126,20 @@ def test_a_scatter_that_must_not_be_in_place_is_refused_though_it_is_needless() 
     (index,) = model.fused
     assert index not in decide(model, {index: Refusal(Reason.CHEAPER)}).refused
     assert decide(model, {index: Refusal(Reason.ESCAPES)}).refused[index].reason is Reason.ESCAPES
+
+
+@pytest.mark.parametrize(("start", "is_computed"), [(0, True), (2, False)])
+def test_a_copy_that_is_seen_as_larger_items_knows_where_it_begins(start: int, is_computed: bool) -> None:
+    """What begins its storage begins there in a computed result, too; anything else is copied and written."""
+    b = GraphBuilder()
+    x, row = (
+        b.placeholder(torch.arange(8, dtype=torch.int32)),
+        b.placeholder(torch.arange(1, dtype=torch.int32)),
+    )
+    part = b.call(aten.slice.Tensor, x, 0, start, start + 4)
+    stored = b.call(aten.slice_scatter.default, part, row, 0, 1, 2)
+    b.finished([b.call(aten.view.dtype, stored, torch.int64)])
+    (outcome,) = reinplace_graph(b.graph, Options(target=INDUCTOR)).outcomes
+    assert not outcome.reinplaced
+    left = b.graph.find_nodes(op="call_function", target=aten.slice_scatter.default)
+    assert bool(left) is is_computed
