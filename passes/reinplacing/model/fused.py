@@ -1,4 +1,4 @@
-"""The cost rule: which view scatters and lists are better computed than written in place.
+"""The cost rule: which scatters and lists are better computed than written in place.
 
 Inductor computes a view scatter element by element, in one kernel with what makes its operand or with what
 uses its result. Written in place it is a store of its own, into an operand that must be in memory. So for
@@ -13,8 +13,9 @@ both versions of a buffer, or copies it.
 ``policy="memory"`` computes only what certainly holds no more: in (a) the operand has no other reader, in
 (b) the result has one, and together few enough bytes are read that Inductor does not put the value into
 memory after all. ``policy="speed"`` writes in place only where operand and result are in memory anyhow, as
-Inductor's own reinplacing does: a value may then be computed several times, or held twice. Inside Inductor
-both are tried where they differ, and the schedules compared (``inductor/schedule/cost.py``).
+Inductor's own reinplacing does: a value may then be computed several times, or held twice. So it treats an
+``index_put``, too, whose operand has other readers. Inside Inductor both are tried where they differ, and the
+schedules compared (``inductor/schedule/cost.py``).
 
 Operators over lists, as optimizers call them one behind the other, are computed in one kernel where nothing
 else looks at what is between them: ``p * a + b`` reads and writes each tensor once, in place twice.
@@ -74,7 +75,20 @@ def _fused_for_speed(model: Model) -> set[int]:
             found[node] = not (_is_updated(base, node) or (_is_in_memory(base) and _is_in_memory(node)))
         else:
             found[node] = found[outer]
-    return {scatters[node].index for node, is_computed in found.items() if is_computed}
+    computed = {scatters[node].index for node, is_computed in found.items() if is_computed}
+    return computed | {c.index for c in model.candidates if _is_put_into_unstored(model, c)}
+
+
+def _is_put_into_unstored(model: Model, candidate: Candidate) -> bool:
+    """Return whether elements are put into what need not be in memory, though somebody else reads it.
+
+    In place, Inductor puts into memory what was computed of the operand before (``y[i] = y[j] * 2``);
+    functional, it computes the operand into the result, and again for who reads it.
+    """
+    if not traits_of(candidate.node.target).is_index_put:
+        return False
+    base = _base(model, candidate.operand_node)
+    return not _is_in_memory(base) and sum(viewed(user) is not read for user, read in uses(base)) > 1
 
 
 def _is_updated(base: Node, result: Node) -> bool:

@@ -301,6 +301,21 @@ def written(program: Function) -> Function:
     return twin
 
 
+def rows_put(x: Tensor, y: Tensor) -> list[Tensor]:
+    """What is put is computed of what it is put into, which is in memory nowhere else."""
+    rows = torch.arange(0, SIDE, 2)
+    z = x * 2
+    z[rows] = z[rows.flip(0)] + y[rows]
+    return [z]
+
+
+def turned_rows_put(x: Tensor, y: Tensor) -> list[Tensor]:
+    rows = torch.arange(0, SIDE, 2)
+    z = (x * y).t()
+    z[rows] = z[rows.flip(0)] * 3
+    return [z]
+
+
 def halves_counted(x: Tensor, y: Tensor) -> list[Tensor]:
     """A part of a view of another dtype is computed together with the rest."""
     x.view(torch.int16)[:, ::2] += 1
@@ -329,6 +344,7 @@ PAIRS = (
     Pair(overlapping_rows, overlapping_rows_kept, two, ALL),
     Pair(nested_parts, nested_parts_kept, two, ALL),
     *(Pair(p, remembered(p), two, ALL) for p in (product_taken_away, running_sums)),
+    *(Pair(p, remembered(p), two, ALL) for p in (rows_put, turned_rows_put)),
     Pair(halves_counted, remembered(halves_counted), lambda: [square(torch.int32), square(torch.int32)], ALL),
     *(Pair(p, written(p), trained, ALL) for p in (clone_of_a_product, clone_in_a_chain, clone_used_twice)),
 )

@@ -128,6 +128,27 @@ def test_a_scatter_that_must_not_be_in_place_is_refused_though_it_is_needless() 
     assert decide(model, {index: Refusal(Reason.ESCAPES)}).refused[index].reason is Reason.ESCAPES
 
 
+@pytest.mark.parametrize(
+    ("policy", "is_read", "fused"),
+    [
+        ("speed", True, True),
+        ("speed", False, False),
+        ("memory", True, False),
+    ],
+)
+def test_what_is_put_into_a_value_that_is_in_memory_nowhere(policy: Any, is_read: bool, fused: bool) -> None:
+    """``y[i] = y[j]``: in place Inductor stores what is put, which it reads off the old elements."""
+    b = GraphBuilder()
+    x, i = b.placeholder(arange(4, 4)), b.placeholder(torch.tensor([1, 2]))
+    y = b.call(aten.mul.Tensor, x, 2)
+    rows = b.call(aten.index.Tensor, y if is_read else x, [i])
+    b.finished([b.call(aten.index_put.default, y, [i], rows)])
+    report = reinplace_graph(b.graph, Options(policy=policy, target=INDUCTOR))
+    (outcome,) = report.outcomes
+    assert outcome.reinplaced and outcome.fused is fused
+    assert bool(b.graph.find_nodes(op="call_function", target=aten.index_put.default)) is fused
+
+
 @pytest.mark.parametrize(("start", "is_computed"), [(0, True), (2, False)])
 def test_a_copy_that_is_seen_as_larger_items_knows_where_it_begins(start: int, is_computed: bool) -> None:
     """What begins its storage begins there in a computed result, too; anything else is copied and written."""
