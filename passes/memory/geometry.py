@@ -144,6 +144,8 @@ class Geometry:
         per axis, so boxes are disjoint iff their intervals on some axis are.
         """
         strides = [s for _, s in by_stride(list({s: (0, s) for _, s in (*x.axes, *y.axes)}.values()))]
+        if strides[-1:] != [1]:
+            strides.append(1)  # one column lies some bytes behind another one
         steps = self.digits(y.offset - x.offset, strides)
         if steps is None:
             return False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import sympy
 import torch
@@ -100,6 +102,25 @@ def test_symbolic_halves_and_columns() -> None:
     assert geometry.overlap(left, right) is False
     assert geometry.overlap(some, more) is None  # not decided: counts as overlapping
     assert geometry.contains(Region.of(pools), second)
+    assert not env.guards
+
+
+@pytest.mark.parametrize("itemsize", [1, 4])
+def test_the_first_and_the_last_column_of_many(itemsize: int) -> None:
+    """``x[:, -1] = x[:, 0]``, in items as Inductor counts, and in bytes."""
+    env = ShapeEnv()
+    context = StatelessSymbolicContext(dynamic_sizes=[DimDynamic.DYNAMIC, DimDynamic.DYNAMIC])
+    mode = FakeTensorMode(shape_env=env)
+    table = mode.from_tensor(torch.empty(6, 5), symbolic_context=context, static_shapes=False)
+    rows, columns = (sympy.sympify(size.node.expr) for size in table.shape)
+
+    def column(at: Any) -> Region:
+        return Region(at * itemsize, (rows,), (columns * itemsize,), itemsize)
+
+    geometry = Geometry(env)
+    assert geometry.overlap(column(0), column(columns - 1)) is False  # of no symbol is it known to be 1
+    assert geometry.overlap(column(1), column(columns - 1)) is None  # two columns may be all
+    assert geometry.overlap(column(0), column(columns)) is None  # the first one of the next row
     assert not env.guards
 
 
