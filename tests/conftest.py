@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -51,3 +53,17 @@ def unoptimized() -> Iterator[None]:
 def pytester(warm: None, pytester: pytest.Pytester) -> pytest.Pytester:
     """Return pytest's own, after ``warm``: whichever of these tests a worker runs first imports torch."""
     return pytester
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Start Chromium; a test that asks for it is skipped where there is none."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    found = filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome")))
+    chromium = next(found, None)
+    if chromium is None:
+        pytest.skip("no Chromium")
+    with playwright.sync_playwright() as p:
+        started = p.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield started
+        started.close()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +13,7 @@ from pytest_reinplace.memory_views.page import page
 
 from .calls import call, program
 
-playwright = pytest.importorskip("playwright.sync_api")
 pytest.importorskip("jinja2")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
 
 # Where a part of the picture lies in its window, from left to right.
 INSIDE = """
@@ -28,14 +23,6 @@ INSIDE = """
   return [part.left - window.left, window.right - part.right];
 }
 """
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as p:
-        found = p.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
 
 
 def opened(browser: Any, folder: Path, *sides: Side, width: int = 1000, scheme: str = "light") -> Any:

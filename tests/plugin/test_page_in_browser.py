@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +27,7 @@ from .documents import (
     with_calls,
 )
 
-playwright = pytest.importorskip("playwright.sync_api")
 pytest.importorskip("jinja2")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
 
 # How much darker or lighter a text is than the nearest ground below it, as WCAG counts.
 CONTRAST = """
@@ -57,14 +52,6 @@ CONTRAST = """
 """
 
 TEXTS = ["p", "td", "th", "a", "code", "dd", "dt", "summary", ".l", ".l > i", ".l span", ".why", ".why b"]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as p:
-        found = p.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
 
 
 class Tab:
