@@ -133,7 +133,7 @@ def _hits(decision: Decision, candidate: Candidate, read: Read, written: Region)
         return False  # its own operands are looked at by _same_node
     if not decision.meets(read.place.region, written):
         return False
-    if (read.hole is not None or read.into is not None) and _is_beside(decision, read, written):
+    if _is_beside(decision, read, written):
         return False
     if read.hole is not None:
         part = clipped(geometry, written, read.place.region)

@@ -164,3 +164,20 @@ def test_a_copy_that_is_seen_as_larger_items_knows_where_it_begins(start: int, i
     assert not outcome.reinplaced
     left = b.graph.find_nodes(op="call_function", target=aten.slice_scatter.default)
     assert bool(left) is is_computed
+
+
+@pytest.mark.parametrize(("width", "is_computed"), [(4, True), (6, False)])
+def test_a_copy_with_gaps_that_is_seen_as_larger_items_is_copied_as_it_lies(
+    width: int, is_computed: bool
+) -> None:
+    """Inductor computes a result without the gaps, whose rows would be seen elsewhere."""
+    b = GraphBuilder()
+    x = b.placeholder(torch.arange(2 * width, dtype=torch.int32).view(2, width))
+    row = b.placeholder(torch.arange(4, dtype=torch.int32).view(1, 4))
+    part = b.call(aten.slice.Tensor, x, 1, 0, 4)
+    stored = b.call(aten.slice_scatter.default, part, row, 0, 1, 2)
+    b.finished([b.call(aten.view.dtype, stored, torch.int64)])
+    (outcome,) = reinplace_graph(b.graph, Options(target=INDUCTOR)).outcomes
+    assert not outcome.reinplaced
+    left = b.graph.find_nodes(op="call_function", target=aten.slice_scatter.default)
+    assert bool(left) is is_computed
