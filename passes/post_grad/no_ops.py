@@ -86,8 +86,9 @@ def _is_constant(node: Node) -> bool:
 
 def _copy_behind(emitter: Emitter, node: Node) -> None:
     """Let all users of a node use a copy of it."""
-    copy = emitter.clone(node.next, node)
-    for user in [u for u in node.users if u is not copy]:
+    users = list(node.users)
+    copy = emitter.view(node.next, aten.clone.default, (node,))  # what arithmetic gives has no gaps to keep
+    for user in users:
         user.replace_input_with(node, copy)
 
 

@@ -121,6 +121,12 @@ def transposed(x: Tensor, t: Tensor) -> Any:
     return z, v
 
 
+def neutral(x: Tensor, t: Tensor) -> Any:
+    """Inductor folds what is multiplied by one: a copy has to keep both results apart."""
+    y = x[:, : bounded(t)] * 2 + 1
+    return y, y * 1
+
+
 def of_an_input(x: Tensor, t: Tensor) -> Any:
     z = x[:, : bounded(t)] + 1
     ops.scale(x, x[0, 0])
@@ -175,7 +181,7 @@ def found_and_marked(x: Tensor, t: Tensor) -> Any:
 PROGRAMS: list[Callable[..., Any]] = [
     *(part_stored, from_anywhere, selected, scaled, rows_put, relaid_for_nonzero, relaid_for_masked_select),
     *(relaid_for_unique, unique, empty, transposed, of_an_input, of_a_wrapper, returned),
-    *(of_an_input_that_is_written, one_of_two, of_a_size_that_is_given, found_and_marked),
+    *(of_an_input_that_is_written, one_of_two, of_a_size_that_is_given, found_and_marked, neutral),
 ]
 
 
@@ -230,7 +236,7 @@ def is_right(program: Callable[..., Any]) -> bool:
 
 
 COMPILED = [
-    *(transposed, of_an_input, of_a_wrapper, returned, rows_put, unique),
+    *(transposed, of_an_input, of_a_wrapper, returned, rows_put, unique, neutral),
     *(relaid_for_nonzero, relaid_for_masked_select, relaid_for_unique),
 ]
 
