@@ -20,7 +20,8 @@ from .sizes import Named, computed, fake_mode_of, given, written_out
 
 _OF_VALUE = ("val", "tensor_meta", "eager_input_vals", "unbacked_bindings", "example_value")
 # A copy of what the backward computes, in front of what the forward writes, is no part of the forward.
-_NOT_INHERITED = frozenset({*_OF_VALUE, "partitioner_tag"})
+PART_OF_BASE = "reinplace_part_of_base"  # on what a wrapper names by an offset, and means from its base on
+_NOT_INHERITED = frozenset({*_OF_VALUE, "partitioner_tag", PART_OF_BASE})
 aten: Any = torch.ops.aten
 
 
@@ -208,7 +209,9 @@ class Emitter:
         if view.form == "as_strided":
             size, stride, offset = view.data
             offset = self.shifted_offset(origin, size, offset, moved)
-            return self.view(origin, aten.as_strided.default, (base, list(size), list(stride), offset))
+            part = self.view(origin, aten.as_strided.default, (base, list(size), list(stride), offset))
+            part.meta[PART_OF_BASE] = True
+            return part
         return base
 
     def shifted_offset(self, origin: Node, size: Any, offset: Any, by: Size) -> Any:

@@ -164,6 +164,11 @@ _ROWS = (
         right=("2.13", "2.15"),
     ),
     Defect(
+        "offset-of-a-called-view",
+        "A view of complex numbers counts from where the storage of an input begins, in any later call, too.",
+        "mend.input_offsets.rebase",
+    ),
+    Defect(
         "offset-in-a-copy",
         "What is put into a copy of an input by an offset is put where the input's storage has that offset.",
         "mend.input_offsets.put_into_copies",

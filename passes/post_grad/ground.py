@@ -9,7 +9,7 @@ import torch
 from torch.fx import Graph, Node
 
 from .. import _torch
-from ..graph.alias import begin_of, is_view, uses, viewed
+from ..graph.alias import begin_of, behind_views, is_view, uses, viewed
 from ..graph.emit import Emitter, is_dense
 from ..graph.spread import backward, names_one
 from ..memory.geometry import Geometry
@@ -95,9 +95,11 @@ class Ground:
     def unite(self, copy: Node, operand: Node) -> bool:
         """Let a copy share the storage of its operand, if nobody can tell; returns whether it does.
 
-        What names bytes by an offset counts from where the storage of the copy begins.
+        What names bytes by an offset counts from where the storage of the copy begins. An input may begin
+        elsewhere in a later call: of complex numbers, torch's own kernels would be asked for other bytes.
         """
-        begins_alike = self.geometry.equal(begin_of(copy), begin_of(operand))
+        is_known = behind_views(operand).op != "placeholder" or not copy.meta["val"].is_complex()
+        begins_alike = is_known and self.geometry.equal(begin_of(copy), begin_of(operand))
         return (begins_alike or copy not in self._offsets) and self.sharing.unite(copy, operand)
 
     @functools.cached_property

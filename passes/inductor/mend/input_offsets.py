@@ -19,7 +19,7 @@ from torch.fx import Graph, GraphModule, Node
 
 from ... import _torch
 from ...graph.alias import bases, begin_of, behind_views
-from ...graph.emit import Emitter, like
+from ...graph.emit import PART_OF_BASE, Emitter, like
 from ...graph.sizes import given, written_out
 from ...memory.region import as_size
 from ...ops.schema import argument
@@ -76,12 +76,13 @@ def rebase(graph: Graph) -> int:
     strided = graph.find_nodes(op="call_function", target=aten.as_strided.default)
     if not strided:
         return 0
-    offsets, count, stored = _Offsets(graph), 0, dict[Node, bool]()
+    offsets, emitter, count, stored = _Offsets(graph), Emitter(graph), 0, dict[Node, bool]()
     of_values = defended("strides-of-a-view")
     for node in strided:
         operand: Any = node.args[0]
         base, offset = offsets.base_of[node], argument(node, "storage_offset")
         if _is_apart(node.meta["val"], base.meta["val"], is_seen_through=offsets.from_inputs):
+            count += PART_OF_BASE in node.meta and _begin_at_operand(offsets, emitter, node)
             continue
         is_view = operand is not base
         is_elsewhere = of_values and is_view and behind_views(operand) is base and is_put_off(base, stored)
@@ -95,6 +96,27 @@ def rebase(graph: Graph) -> int:
         node.kwargs = {}
         count += 1
     return count
+
+
+def _begin_at_operand(offsets: _Offsets, emitter: Emitter, node: Node) -> bool:
+    """Count the offset of a wrapper's view, which torch's own kernel makes, from where its base begins.
+
+    A later call may be given an input that begins elsewhere: no guard asks where. What such kernels compute
+    of it begins where it does, too. What the program itself names by an offset lies there in every call.
+    """
+    offset = argument(node, "storage_offset")
+    if offset is None or not defended("offset-of-a-called-view"):
+        return False
+    operand: Any = node.args[0]
+    between = number(offset) - begin_of(operand)
+    begin, end = offsets.written(node, between), offsets.written(node, between + 1)
+    if begin is None or end is None:
+        return False
+    if begin != 0:
+        before = emitter.view(node, aten.as_strided.default, (operand, [end], [1]))
+        operand = emitter.view(node, aten.slice.Tensor, (before, 0, begin, end))
+    node.args, node.kwargs = (operand, argument(node, "size"), argument(node, "stride")), {}
+    return True
 
 
 def _is_of_wrapper(node: Node) -> bool:

@@ -25,6 +25,7 @@ class Program:
         dynamic: whether it is compiled for all sizes.
         undecided: whether nothing is put in place, so that wrappers stay.
         copied: whether nothing is, as in a graph that is compiled once more.
+        earlier: makes those of a call before, for which it is compiled.
     """
 
     function: Callable[..., Any]
@@ -33,6 +34,7 @@ class Program:
     dynamic: bool = False
     undecided: bool = False
     copied: bool = False
+    earlier: Callable[[], tuple[Tensor, ...]] | None = None
 
 
 def inside(count: int = 16) -> Tensor:
@@ -50,6 +52,14 @@ def vectors() -> tuple[Tensor, Tensor]:
 
 def slices(x: Tensor) -> None:
     ops.scale(x[:, 1:3], x[:, 5:7])
+
+
+def spectrum() -> Tensor:
+    return arange(64).to(torch.complex64)
+
+
+def written_part(x: Tensor) -> None:
+    ops.scale(x[2:, 1:3], x[0, :2].clone())
 
 
 def stored_then_scaled(x: Tensor) -> None:
@@ -280,6 +290,9 @@ PROGRAMS: dict[str, Program] = {
     "spoiled-by-a-list": Program(listed_crosswise, rows),
     "unseen-write": Program(drawn, lambda: (arange(8),), {"fallback_random": True}),
     "offsets-from-input": Program(by_strides, lambda: (arange(64)[8:32],)),
+    "offset-of-a-called-view": Program(
+        written_part, lambda: (spectrum()[4:40].view(6, 6),), earlier=lambda: (spectrum()[:36].view(6, 6),)
+    ),
     "offset-in-a-copy": Program(put_by_strides, lambda: (arange(64)[8:32],), undecided=True),
     "strides-of-a-view": Program(strided_part, lambda: (arange(24),)),
     "refused-kernel": Program(added_by_index, lambda: tuple(x.bfloat16() for x in rows())),

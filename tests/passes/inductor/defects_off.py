@@ -78,6 +78,8 @@ def outcome(program: Program, monkeypatch: pytest.MonkeyPatch) -> str:
     expected = ran(program.function)
     with config, decided(monkeypatch, program):
         try:
+            if program.earlier:
+                compiled(*program.earlier())
             actual = ran(compiled)
         except Exception:  # noqa: BLE001  (whatever it is, it is not compiled)
             return "fails"

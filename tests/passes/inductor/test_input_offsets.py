@@ -8,9 +8,10 @@ import pytest
 import torch
 from torch._dynamo.utils import counters
 from torch._inductor.utils import fresh_inductor_cache
-from torch.fx import Graph, Node
+from torch.fx import Graph, GraphModule, Node
 
 from pytest_reinplace.passes import inductor_options, reinplace
+from pytest_reinplace.passes.graph.emit import PART_OF_BASE
 from pytest_reinplace.passes.inductor.mend import input_offsets
 
 from ..trace import functional, ops
@@ -24,8 +25,18 @@ def from_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(input_offsets, "counts_from_inputs", lambda: True)
 
 
+@pytest.fixture
+def reset() -> Iterator[None]:
+    torch.compiler.reset()
+    yield
+    torch.compiler.reset()
+
+
 def view_of(
-    *wrapped: Callable[[Graph, Node], Node], offset: int | None = 5, dtype: torch.dtype = torch.int64
+    *wrapped: Callable[[Graph, Node], Node],
+    offset: int | None = 5,
+    dtype: torch.dtype = torch.int64,
+    of_wrapper: bool = False,
 ) -> tuple[Graph, Node, int]:
     """Return a graph that views an input, which begins at 3, by strides; the view; how many are counted."""
     graph = Graph()
@@ -36,6 +47,8 @@ def view_of(
     args = (node, [2], [1]) if offset is None else (node, [2], [1], offset)
     view = graph.call_function(aten.as_strided.default, args)
     view.meta["val"] = aten.as_strided.default(node.meta["val"], *args[1:])
+    if of_wrapper:
+        view.meta[PART_OF_BASE] = True
     graph.output((view,))
     return graph, view, input_offsets.rebase(graph)
 
@@ -116,7 +129,7 @@ def test_of_a_computed_value_the_gaps_are_made_and_not_read() -> None:
     second = graph.call_function(aten.as_strided_scatter.default, (first, source, [3], [1], 2))
     second.meta["val"] = aten.as_strided_scatter(first.meta["val"], three, [3], [1], 2)
     graph.output((second,))
-    gm = torch.fx.GraphModule({}, graph)
+    gm = GraphModule({}, graph)
     expected = gm(x, three)[0].clone()
     assert input_offsets.put_into_copies(gm.graph) == 1
     gm.recompile()
@@ -125,25 +138,74 @@ def test_of_a_computed_value_the_gaps_are_made_and_not_read() -> None:
     assert memory.args == ([23],)
 
 
-@pytest.mark.usefixtures("from_inputs")
-def test_complex_views_stay() -> None:
-    """A kernel makes them, which counts from where the storage begins."""
-    assert view_of(dtype=torch.complex64)[2] == 0
+def as_doubles(graph: Graph, node: Node) -> Node:
+    value = graph.call_function(aten.view.dtype, (node, torch.float64))
+    value.meta["val"] = node.meta["val"].view(torch.float64)
+    return value
 
 
-@pytest.mark.usefixtures("from_inputs")
-def test_items_of_another_size_are_not_counted() -> None:
-    assert view_of(as_ints)[2] == 0
+@pytest.mark.parametrize(
+    ("wrapped", "dtype", "begin"),
+    [((), torch.complex64, 3), ((as_doubles,), torch.complex64, 3), ((as_ints,), torch.int64, 6)],
+    ids=["complex", "of complex", "of other size"],
+)
+def test_what_a_kernel_views_for_a_wrapper_begins_where_the_base_does(
+    wrapped: tuple[Callable[[Graph, Node], Node], ...], dtype: torch.dtype, begin: int
+) -> None:
+    """The kernel counts from the storage, and the input of a later call may begin elsewhere in its own."""
+    assert view_of(*wrapped, offset=begin + 4, dtype=dtype)[2] == 0  # the program means the storage
+    graph, view, count = view_of(*wrapped, offset=begin + 4, dtype=dtype, of_wrapper=True)
+    assert count == 1
+    assert len(view.args) == 3
+    for first in (3, 7):
+        given = torch.arange(24).to(dtype)[first:]
+        items = given.view(view.meta["val"].dtype)
+        assert torch.equal(GraphModule({}, graph)(given)[0], items[4:6])
+    graph, _, _ = view_of(*wrapped, offset=begin, dtype=dtype, of_wrapper=True)
+    assert not graph.find_nodes(op="call_function", target=aten.slice.Tensor)
 
 
-@pytest.mark.usefixtures("from_inputs")
-def test_of_complex_numbers_no_view_is_counted() -> None:
-    def as_doubles(graph: Graph, node: Node) -> Node:
-        value = graph.call_function(aten.view.dtype, (node, torch.float64))
-        value.meta["val"] = node.meta["val"].view(torch.float64)
-        return value
+@pytest.mark.parametrize("offset", [None, 1])
+def test_a_kernel_views_nothing_before_its_operand(offset: int | None) -> None:
+    assert view_of(offset=offset, dtype=torch.complex64, of_wrapper=True)[2] == 0
 
-    assert view_of(as_doubles, dtype=torch.complex64)[2] == 0
+
+def parts(x: Tensor) -> Tensor:
+    x[0] = 2
+    ops.scale(x[2:, 1:], x[1, 1:].clone())
+    ops.scale(x.t()[1:, 3:], x[1:, 1].clone())
+    return x[1:]
+
+
+def parts_of_a_copy(x: Tensor) -> Tensor:
+    copy = x.clone()
+    copy.as_strided((3, 2), (7, 1), 8).mul_(3)
+    x.copy_(copy * 2)
+    return copy
+
+
+def part_of_what_is_computed(x: Tensor, other: Tensor) -> None:
+    x[0:1].copy_(other[3])
+    x[0] = 2
+    ops.scale(x[1:3, :2], other[0, :2].clone())
+
+
+@pytest.mark.usefixtures("reset")
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("program", [parts, parts_of_a_copy, part_of_what_is_computed])
+def test_a_later_call_may_be_given_an_input_that_begins_elsewhere(
+    program: Callable[..., Tensor | None], dynamic: bool
+) -> None:
+    compiled = torch.compile(program, fullgraph=True, dynamic=dynamic, options=inductor_options())
+    count = program.__code__.co_argcount
+    for first in (0, 4, 1):
+        expected, actual = (torch.arange(120).to(torch.complex64) for _ in range(2))
+        results = [
+            function(*(memory[first + 49 * i :][:49].view(7, 7) for i in range(count)))
+            for function, memory in ((program, expected), (compiled, actual))
+        ]
+        assert torch.equal(expected, actual)
+        assert results[0] is None or torch.equal(*results)
 
 
 @pytest.mark.usefixtures("from_inputs")
@@ -180,13 +242,6 @@ def test_a_torch_that_cannot_be_asked_is_taken_to_count_right(monkeypatch: pytes
         assert input_offsets.counts_from_inputs() is False
     finally:
         input_offsets.counts_from_inputs.cache_clear()
-
-
-@pytest.fixture
-def reset() -> Iterator[None]:
-    torch.compiler.reset()
-    yield
-    torch.compiler.reset()
 
 
 @pytest.mark.usefixtures("reset")
