@@ -112,9 +112,9 @@ def _begin_at_operand(offsets: _Offsets, emitter: Emitter, node: Node) -> bool:
     begin, end = offsets.written(node, between), offsets.written(node, between + 1)
     if begin is None or end is None:
         return False
-    if begin != 0:
-        before = emitter.view(node, aten.as_strided.default, (operand, [end], [1]))
-        operand = emitter.view(node, aten.slice.Tensor, (before, 0, begin, end))
+    if begin != 0:  # by rows without elements, of which no place is outside the storage
+        rows = emitter.view(node, aten.as_strided.default, (operand, [end, 0], [1, 1]))
+        operand = emitter.view(node, aten.slice.Tensor, (rows, 0, begin, end))
     node.args, node.kwargs = (operand, argument(node, "size"), argument(node, "stride")), {}
     return True
 

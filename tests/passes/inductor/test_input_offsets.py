@@ -184,6 +184,10 @@ def parts_of_a_copy(x: Tensor) -> Tensor:
     return copy
 
 
+def nothing_behind_the_last(x: Tensor) -> None:
+    ops.scale(x[6:][1:, 1:], x[0, 1:].clone())
+
+
 def part_of_what_is_computed(x: Tensor, other: Tensor) -> None:
     x[0:1].copy_(other[3])
     x[0] = 2
@@ -192,14 +196,16 @@ def part_of_what_is_computed(x: Tensor, other: Tensor) -> None:
 
 @pytest.mark.usefixtures("reset")
 @pytest.mark.parametrize("dynamic", [False, True])
-@pytest.mark.parametrize("program", [parts, parts_of_a_copy, part_of_what_is_computed])
+@pytest.mark.parametrize(
+    "program", [parts, parts_of_a_copy, part_of_what_is_computed, nothing_behind_the_last]
+)
 def test_a_later_call_may_be_given_an_input_that_begins_elsewhere(
     program: Callable[..., Tensor | None], dynamic: bool
 ) -> None:
     compiled = torch.compile(program, fullgraph=True, dynamic=dynamic, options=inductor_options())
     count = program.__code__.co_argcount
     for first in (0, 4, 1):
-        expected, actual = (torch.arange(120).to(torch.complex64) for _ in range(2))
+        expected, actual = (torch.arange(first + 49 * count).to(torch.complex64) for _ in range(2))
         results = [
             function(*(memory[first + 49 * i :][:49].view(7, 7) for i in range(count)))
             for function, memory in ((program, expected), (compiled, actual))
