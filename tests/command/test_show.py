@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -195,7 +196,7 @@ sys.exit(code)
         text=True,
         timeout=120,
         cwd=tmp_path,
-        env={"PYTHONIOENCODING": "ascii"},
+        env={"PYTHONIOENCODING": "ascii", "PYTHONPATH": os.environ.get("PYTHONPATH", "")},
     )
     assert done.returncode == 0, done.stderr
     assert r"  t.py::\xe40 " in done.stdout

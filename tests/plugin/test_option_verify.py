@@ -219,7 +219,8 @@ def test_the_program_that_is_written_fails_as_the_graph_does(
     (path,) = (project.path / ".pytest_cache" / "d" / "reinplace").glob("*.py")
     assert f"run: python {path.relative_to(project.path)}" in result.stdout.str()
     assert path.read_text() in result.stdout.str()
-    environment = {**os.environ, "PYTHONPATH": str(project.path)}
+    paths = [str(project.path), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     ran = subprocess.run(
         [sys.executable, path], capture_output=True, text=True, cwd=project.path, env=environment
     )
