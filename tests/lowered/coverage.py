@@ -151,19 +151,25 @@ def rows() -> Iterator[Row]:
     sys.path.append(str(ROOT))  # by which the processes find this module
     context = multiprocessing.get_context("spawn")
     processes = concurrent.futures.ProcessPoolExecutor(JOBS, mp_context=context)
+    crowded = list[Path]()  # for these there was no memory beside others
     with processes:
-        pending = [processes.submit(row, path) for path in paths]
+        pending = {processes.submit(row, path): path for path in paths}
         try:
             for one in concurrent.futures.as_completed(pending, timeout=SECONDS):
-                if (found := one.result()) is not None:
+                found = one.result()
+                if found is not None and found.problem.startswith("OutOfMemoryError"):
+                    crowded.append(pending[one])
+                elif found is not None:
                     print(f"{time.monotonic() - start:.0f} s", end=" ")
                     yield found
         except TimeoutError:
-            for path, one in zip(paths, pending, strict=True):
+            for one, path in pending.items():
                 if not one.done():
                     yield Row(_name(path), problem="there was no time for it")
             for process in processes._processes.values():
                 process.kill()
+    with concurrent.futures.ProcessPoolExecutor(1, mp_context=context, max_tasks_per_child=1) as alone:
+        yield from filter(None, alone.map(row, crowded))
 
 
 def _name(path: Path) -> str:

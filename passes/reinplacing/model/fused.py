@@ -83,12 +83,28 @@ def _is_put_into_unstored(model: Model, candidate: Candidate) -> bool:
     """Return whether elements are put into what need not be in memory, though somebody else reads it.
 
     In place, Inductor puts into memory what was computed of the operand before (``y[i] = y[j] * 2``);
-    functional, it computes the operand into the result, and again for who reads it.
+    functional, it computes the operand into the result, and again for who reads it. Of inputs alone: what
+    else it is computed of would be held for longer.
     """
     if not traits_of(candidate.node.target).is_index_put:
         return False
     base = _base(model, candidate.operand_node)
-    return not _is_in_memory(base) and sum(viewed(user) is not read for user, read in uses(base)) > 1
+    is_read = sum(viewed(user) is not read for user, read in uses(base)) > 1
+    return is_read and not _is_in_memory(base) and _is_of_inputs(model, base)
+
+
+def _is_of_inputs(model: Model, node: Node) -> bool:
+    """Return whether a value is computed of inputs where it is used, by few operations."""
+    pending, seen = [node], set[Node]()
+    while pending and len(seen) < _MOST_NODES:
+        current = _base(model, pending.pop())
+        if current in seen or current.op == "placeholder":
+            continue
+        if not (is_pointwise(current) or is_factory(current)):
+            return False
+        seen.add(current)
+        pending.extend(filter(_is_plain, current.all_input_nodes))
+    return not pending
 
 
 def _is_updated(base: Node, result: Node) -> bool:

@@ -129,18 +129,24 @@ def test_a_scatter_that_must_not_be_in_place_is_refused_though_it_is_needless() 
 
 
 @pytest.mark.parametrize(
-    ("policy", "is_read", "fused"),
+    ("policy", "is_read", "of_inputs", "fused"),
     [
-        ("speed", True, True),
-        ("speed", False, False),
-        ("memory", True, False),
+        ("speed", True, True, True),
+        ("speed", False, True, False),
+        ("speed", True, False, False),
+        ("memory", True, True, False),
     ],
 )
-def test_what_is_put_into_a_value_that_is_in_memory_nowhere(policy: Any, is_read: bool, fused: bool) -> None:
-    """``y[i] = y[j]``: in place Inductor stores what is put, which it reads off the old elements."""
+def test_what_is_put_into_a_value_that_is_in_memory_nowhere(
+    policy: Any, is_read: bool, of_inputs: bool, fused: bool
+) -> None:
+    """``y[i] = y[j]``: in place Inductor stores what is put, which it reads off the old elements.
+
+    Functional, what else ``y`` is computed of would be held until then.
+    """
     b = GraphBuilder()
     x, i = b.placeholder(arange(4, 4)), b.placeholder(torch.tensor([1, 2]))
-    y = b.call(aten.mul.Tensor, x, 2)
+    y = b.call(aten.mul.Tensor, x if of_inputs else b.call(aten.cumsum.default, x, 0), 2)
     rows = b.call(aten.index.Tensor, y if is_read else x, [i])
     b.finished([b.call(aten.index_put.default, y, [i], rows)])
     report = reinplace_graph(b.graph, Options(policy=policy, target=INDUCTOR))
