@@ -180,6 +180,11 @@ _ROWS = (
         "mend.input_offsets.rebase",
     ),
     Defect(
+        "gaps-of-a-scatter",
+        "A view by strides is taken of what was stored into an input with gaps, as if it had none.",
+        "mend.input_offsets.rebase",
+    ),
+    Defect(
         "refused-kernel",
         "An in-place operator that has a decomposition is not compiled.",
         "stage.call_kernels",
@@ -193,12 +198,6 @@ _ROWS = (
         "exchanged-buffer",
         "Lists, fills and masked values are stored into another buffer; views of the first keep the old one.",
         "target.lost_by_exchange",
-        right=("2.15",),
-    ),
-    Defect(
-        "whole-slice",
-        "What is copied into a slice of all of a buffer, up to a symbol, is exchanged for the buffer.",
-        "mend.whole_slices.keep",
         right=("2.15",),
     ),
     Defect(

@@ -49,7 +49,7 @@ from ._torch import (
 from .caller import caller_of
 from .defects import defended
 from .identity import state
-from .mend import concatenated, single_lists, whole_slices, windows
+from .mend import concatenated, single_lists, windows
 from .mend.copied_views import clone_sources
 from .mend.input_offsets import put_into_copies, rebase
 from .mend.marked_written import mark
@@ -172,7 +172,6 @@ class ReinplacePass(CustomGraphPass):
         clone_all(graph)
         call_kernels(graph)
         realize(graph)
-        whole_slices.keep(graph)
         clone_sources(graph)
         concatenated.keep_apart(graph)
         mark(graph)

@@ -19,7 +19,7 @@ from torch.fx import Graph, GraphModule, Node
 
 from ... import _torch
 from ...graph.alias import bases, begin_of, behind_views
-from ...graph.emit import PART_OF_BASE, Emitter, like
+from ...graph.emit import PART_OF_BASE, Emitter, is_dense, like
 from ...graph.sizes import given, written_out
 from ...memory.region import as_size
 from ...ops.schema import argument
@@ -89,13 +89,26 @@ def rebase(graph: Graph) -> int:
         # Without an offset it begins where its operand does: lost, if that is a view of what is in memory.
         is_lost = offsets.from_inputs and is_view if offset is None else offsets.begin(node) != 0
         relative = offsets.relative(node, node, begin_of(node) if offset is None else number(offset))
+        place = base if is_elsewhere else operand
+        if place is base:
+            _lay_out_as_told(base)
         if relative is None or not (is_lost or is_elsewhere):
             continue
-        place = base if is_elsewhere else operand
         node.args = (place, argument(node, "size"), argument(node, "stride"), relative)
         node.kwargs = {}
         count += 1
     return count
+
+
+def _lay_out_as_told(node: Node) -> None:
+    """Have a value with gaps laid out by its strides: as a view, Inductor would leave the gaps out."""
+    val = node.meta["val"]
+    is_unknown = _torch.data_symbols((*val.shape, *val.stride(), val.storage_offset()))
+    if node.op != "call_function" or is_dense(val) or is_unknown or not defended("gaps-of-a-scatter"):
+        return
+    with _torch.fake_mode_of([val]):
+        whole = torch.empty(0, **like(val))
+        node.meta["val"] = whole.set_(val.untyped_storage(), val.storage_offset(), val.shape, val.stride())
 
 
 def _begin_at_operand(offsets: _Offsets, emitter: Emitter, node: Node) -> bool:

@@ -24,7 +24,6 @@ class Program:
         options: of Inductor's, beside ours.
         dynamic: whether it is compiled for all sizes.
         undecided: whether nothing is put in place, so that wrappers stay.
-        copied: whether nothing is, as in a graph that is compiled once more.
         earlier: makes those of a call before, for which it is compiled.
     """
 
@@ -33,7 +32,6 @@ class Program:
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
     dynamic: bool = False
     undecided: bool = False
-    copied: bool = False
     earlier: Callable[[], tuple[Tensor, ...]] | None = None
 
 
@@ -48,6 +46,12 @@ def rows() -> tuple[Tensor, Tensor]:
 
 def vectors() -> tuple[Tensor, Tensor]:
     return arange(N), arange(N) + 5
+
+
+def rows_by_strides(x: Tensor, like: Tensor) -> Tensor:
+    k = like.shape[0]
+    x[k:].mul_(2)
+    return x[k:].as_strided((3,), (2,)).clone()
 
 
 def slices(x: Tensor) -> None:
@@ -105,12 +109,6 @@ def returned_beside_the_whole(x: Tensor, w: Tensor, v: Tensor) -> tuple[Tensor, 
     part = (w @ v).softmax(-1) + w
     whole = torch.cat([part, x])
     return part[:1], whole
-
-
-def masked_in_a_part(x: Tensor, by: Tensor) -> None:
-    ops.scale(x[2:, 1:], x[2:, 1:].clone())
-    part = x[6:8, 2:4]
-    part[: by.shape[0]][part[: by.shape[0]] > 11] = 8
 
 
 def copied_then_written(x: Tensor, y: Tensor) -> None:
@@ -295,10 +293,12 @@ PROGRAMS: dict[str, Program] = {
     ),
     "offset-in-a-copy": Program(put_by_strides, lambda: (arange(64)[8:32],), undecided=True),
     "strides-of-a-view": Program(strided_part, lambda: (arange(24),)),
+    "gaps-of-a-scatter": Program(
+        rows_by_strides, lambda: (arange(35).view(5, 7)[:, 1:6], torch.zeros(1)), dynamic=True
+    ),
     "refused-kernel": Program(added_by_index, lambda: tuple(x.bfloat16() for x in rows())),
     "chances-as-a-number": Program(chances, lambda: (arange(100, 3),), {"fallback_random": True}),
     "exchanged-buffer": Program(masked, vectors),
-    "whole-slice": Program(masked_in_a_part, lambda: (arange(8, 4), arange(2)), dynamic=True, copied=True),
     "returned-in-part": Program(
         returned_beside_the_whole,
         lambda: (arange(4, 4), arange(4, 4).requires_grad_(), torch.zeros(4).requires_grad_()),

@@ -17,7 +17,7 @@ from torch._inductor.utils import fresh_inductor_cache
 from pytest_reinplace.passes import Report, inductor_options
 from pytest_reinplace.passes.inductor import stage
 from pytest_reinplace.passes.inductor.defects import DEFECTS, undefended
-from pytest_reinplace.passes.inductor.schedule import attempts, check
+from pytest_reinplace.passes.inductor.schedule import check
 
 from .defect_programs import PROGRAMS, Program
 
@@ -56,8 +56,6 @@ def tensors_of(inputs: tuple[Tensor, ...], results: Any) -> list[Tensor]:
 def decided(monkeypatch: pytest.MonkeyPatch, program: Program) -> Iterator[None]:
     with monkeypatch.context() as patch:
         patch.setattr(check, "is_wanted", lambda: False)  # what fails or races would be lowered once more
-        if program.copied:
-            patch.setattr(attempts, "why_functional", lambda: "planted")
         if program.undecided:
             patch.setattr(stage, "reinplace_graph", lambda graph, options, tell: Report())
         yield

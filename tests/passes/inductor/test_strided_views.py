@@ -109,6 +109,18 @@ def put_before_the_first(x: Tensor, begin: int) -> Tensor:
     return x + 1
 
 
+def rows_after_a_store(x: Tensor, begin: int) -> Tensor:
+    first = begin // 6
+    x[first:].mul_(2)
+    return x[first:].as_strided((3,), (2,)).clone()
+
+
+def rows_viewed_twice(x: Tensor, begin: int) -> tuple[Tensor, Tensor]:
+    rows = x[begin // 6 :]
+    rows.mul_(2)
+    return rows.as_strided((2, 2), (10, 3)).clone(), rows.as_strided((2, 2), (1, 10)) * 2
+
+
 def in_gaps() -> Tensor:
     return torch.arange(60.0).reshape(6, 10)[1:5, 2:8]
 
@@ -165,6 +177,14 @@ def test_bytes_outside_a_tensor_are_left_to_inductor(
     assert is_right(program, inputs) or not is_right(program, inputs, ours=False)
     is_outside = not (program is scaled_then_put and inputs is not in_gaps)
     assert ("Inductor's own pass decides: expected views inside" in caplog.text) is is_outside
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("program", [rows_after_a_store, rows_viewed_twice])
+def test_what_is_stored_into_an_input_with_gaps_has_them(
+    program: Callable[..., object], dynamic: bool
+) -> None:
+    assert is_right(program, in_gaps, dynamic=dynamic)
 
 
 @pytest.mark.parametrize("dynamic", [False, True])

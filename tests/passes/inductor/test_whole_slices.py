@@ -1,4 +1,4 @@
-"""What is copied into a slice of all of a buffer, up to a symbol, is stored there."""
+"""What is stored into a slice of rows, which may be all of them, up to a symbol."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ from unittest import mock
 
 import pytest
 import torch
-from torch.fx.experimental.proxy_tensor import make_fx
 
 from pytest_reinplace.passes import inductor_options
-from pytest_reinplace.passes.inductor.mend import whole_slices
 from pytest_reinplace.passes.inductor.schedule import attempts
 
 from ..trace import arange, ops
 
 Tensor = torch.Tensor
-aten = torch.ops.aten
 
 
 def masked(x: Tensor, k: int) -> Tensor:
@@ -31,7 +28,7 @@ def masked(x: Tensor, k: int) -> Tensor:
 def test_a_part_of_rows_of_its_own_is_masked(
     why: str, k: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is all rows for 2. In place the check of schedules found that, in copies nothing did."""
+    """It is all rows for 2: Inductor takes a slice of all for the buffer itself."""
     torch.compiler.reset()
     expected, given = arange(8, 4), arange(8, 4)
     result = masked(expected, k)
@@ -41,20 +38,3 @@ def test_a_part_of_rows_of_its_own_is_masked(
         actual = torch.compile(masked, dynamic=True, options=inductor_options())(given, k)
     assert torch.equal(actual, result) and torch.equal(given, expected)
     assert not warned.called
-
-
-def test_a_slice_of_all_of_an_input_is_left() -> None:
-    """An input may begin inside its storage, and a view by strides would count from where that begins."""
-
-    def of_input(x: Tensor) -> Tensor:
-        return aten.copy_.default(aten.slice.Tensor(x, 0, 0, 99), x * 2)
-
-    def of_buffer(x: Tensor) -> Tensor:
-        buffer = aten.empty_strided.default([4, 3], [1, 4])
-        return aten.copy_.default(aten.slice.Tensor(buffer, 0, 0, 99), x)
-
-    counts = {}
-    for program in (of_input, of_buffer):
-        gm = make_fx(program, tracing_mode="fake")(arange(4, 3))
-        counts[program] = whole_slices.keep(gm.graph)
-    assert counts == {of_input: 0, of_buffer: 1}
