@@ -89,11 +89,10 @@ def rebase(graph: Graph) -> int:
         # Without an offset it begins where its operand does: lost, if that is a view of what is in memory.
         is_lost = offsets.from_inputs and is_view if offset is None else offsets.begin(node) != 0
         relative = offsets.relative(node, node, begin_of(node) if offset is None else number(offset))
-        place = base if is_elsewhere else operand
-        if place is base:
-            _lay_out_as_told(base)
+        _lay_out_as_told(base)
         if relative is None or not (is_lost or is_elsewhere):
             continue
+        place = base if is_elsewhere else operand
         node.args = (place, argument(node, "size"), argument(node, "stride"), relative)
         node.kwargs = {}
         count += 1
@@ -103,8 +102,7 @@ def rebase(graph: Graph) -> int:
 def _lay_out_as_told(node: Node) -> None:
     """Have a value with gaps laid out by its strides: as a view, Inductor would leave the gaps out."""
     val = node.meta["val"]
-    is_unknown = _torch.data_symbols((*val.shape, *val.stride(), val.storage_offset()))
-    if node.op != "call_function" or is_dense(val) or is_unknown or not defended("gaps-of-a-scatter"):
+    if node.op != "call_function" or is_dense(val) or not defended("gaps-of-a-scatter"):
         return
     with _torch.fake_mode_of([val]):
         whole = torch.empty(0, **like(val))

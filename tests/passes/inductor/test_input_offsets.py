@@ -11,7 +11,7 @@ from torch._inductor.utils import fresh_inductor_cache
 from torch.fx import Graph, GraphModule, Node
 
 from pytest_reinplace.passes import inductor_options, reinplace
-from pytest_reinplace.passes.graph.emit import PART_OF_BASE
+from pytest_reinplace.passes.graph.emit import PART_OF_BASE, Emitter
 from pytest_reinplace.passes.inductor.mend import input_offsets
 
 from ..trace import functional, ops
@@ -163,6 +163,11 @@ def test_what_a_kernel_views_for_a_wrapper_begins_where_the_base_does(
         assert torch.equal(GraphModule({}, graph)(given)[0], items[4:6])
     graph, _, _ = view_of(*wrapped, offset=begin, dtype=dtype, of_wrapper=True)
     assert not graph.find_nodes(op="call_function", target=aten.slice.Tensor)
+
+
+def test_what_stands_for_a_part_of_a_base_is_none_itself() -> None:
+    graph, view, _ = view_of(offset=5, of_wrapper=True)
+    assert PART_OF_BASE not in Emitter(graph).call(view, aten.clone.default, (view,)).meta
 
 
 @pytest.mark.parametrize("offset", [None, 1])

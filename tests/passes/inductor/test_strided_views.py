@@ -9,8 +9,9 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from pytest_reinplace.passes import inductor_options
+from pytest_reinplace.passes.inductor.mend.input_offsets import rebase
 
-from ..trace import ops
+from ..trace import functional, ops
 
 Tensor = torch.Tensor
 Inputs = Callable[[], Tensor]
@@ -115,6 +116,10 @@ def rows_after_a_store(x: Tensor, begin: int) -> Tensor:
     return x[first:].as_strided((3,), (2,)).clone()
 
 
+def rows_of_an_input(x: Tensor, begin: int) -> Tensor:
+    return x[begin // 6 :].as_strided((2, 2), (10, 3)) * 2
+
+
 def rows_viewed_twice(x: Tensor, begin: int) -> tuple[Tensor, Tensor]:
     rows = x[begin // 6 :]
     rows.mul_(2)
@@ -185,6 +190,16 @@ def test_what_is_stored_into_an_input_with_gaps_has_them(
     program: Callable[..., object], dynamic: bool
 ) -> None:
     assert is_right(program, in_gaps, dynamic=dynamic)
+
+
+@pytest.mark.parametrize("program", [rows_after_a_store, rows_of_an_input])
+def test_only_a_stored_value_is_laid_out_anew(program: Callable[..., object]) -> None:
+    gm, _ = functional(program, in_gaps(), 12, dynamic=True)
+    values = {node: node.meta["val"] for node in gm.graph.nodes if "val" in node.meta}
+    rebase(gm.graph)
+    anew = {node.target for node, value in values.items() if node.meta["val"] is not value}
+    scatter = torch.ops.aten.slice_scatter.default
+    assert anew == ({scatter} if program is rows_after_a_store else set())
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
