@@ -77,7 +77,7 @@ def rebase(graph: Graph) -> int:
     if not strided:
         return 0
     offsets, emitter, count, stored = _Offsets(graph), Emitter(graph), 0, dict[Node, bool]()
-    of_values = defended("strides-of-a-view")
+    of_values, viewed = defended("strides-of-a-view"), set[Node]()
     for node in strided:
         operand: Any = node.args[0]
         base, offset = offsets.base_of[node], argument(node, "storage_offset")
@@ -89,13 +89,15 @@ def rebase(graph: Graph) -> int:
         # Without an offset it begins where its operand does: lost, if that is a view of what is in memory.
         is_lost = offsets.from_inputs and is_view if offset is None else offsets.begin(node) != 0
         relative = offsets.relative(node, node, begin_of(node) if offset is None else number(offset))
-        _lay_out_as_told(base)
+        viewed.add(base)
         if relative is None or not (is_lost or is_elsewhere):
             continue
         place = base if is_elsewhere else operand
         node.args = (place, argument(node, "size"), argument(node, "stride"), relative)
         node.kwargs = {}
         count += 1
+    for base in viewed:
+        _lay_out_as_told(base)
     return count
 
 

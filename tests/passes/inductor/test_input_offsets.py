@@ -170,7 +170,7 @@ def test_what_stands_for_a_part_of_a_base_is_none_itself() -> None:
     assert PART_OF_BASE not in Emitter(graph).call(view, aten.clone.default, (view,)).meta
 
 
-@pytest.mark.parametrize("offset", [None, 1])
+@pytest.mark.parametrize("offset", [None, 1, 2])
 def test_a_kernel_views_nothing_before_its_operand(offset: int | None) -> None:
     assert view_of(offset=offset, dtype=torch.complex64, of_wrapper=True)[2] == 0
 

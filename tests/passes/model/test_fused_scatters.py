@@ -155,6 +155,15 @@ def test_what_is_put_into_a_value_that_is_in_memory_nowhere(
     assert bool(b.graph.find_nodes(op="call_function", target=aten.index_put.default)) is fused
 
 
+def is_stored_computed(b: GraphBuilder, part: Node, row: Node) -> bool:
+    """Return whether a row is put into a part by a functional scatter, where larger items are seen of it."""
+    stored = b.call(aten.slice_scatter.default, part, row, 0, 1, 2)
+    b.finished([b.call(aten.view.dtype, stored, torch.int64)])
+    (outcome,) = reinplace_graph(b.graph, Options(target=INDUCTOR)).outcomes
+    assert not outcome.reinplaced
+    return bool(b.graph.find_nodes(op="call_function", target=aten.slice_scatter.default))
+
+
 @pytest.mark.parametrize(("start", "is_computed"), [(0, True), (2, False)])
 def test_a_copy_that_is_seen_as_larger_items_knows_where_it_begins(start: int, is_computed: bool) -> None:
     """What begins its storage begins there in a computed result, too; anything else is copied and written."""
@@ -164,12 +173,7 @@ def test_a_copy_that_is_seen_as_larger_items_knows_where_it_begins(start: int, i
         b.placeholder(torch.arange(1, dtype=torch.int32)),
     )
     part = b.call(aten.slice.Tensor, x, 0, start, start + 4)
-    stored = b.call(aten.slice_scatter.default, part, row, 0, 1, 2)
-    b.finished([b.call(aten.view.dtype, stored, torch.int64)])
-    (outcome,) = reinplace_graph(b.graph, Options(target=INDUCTOR)).outcomes
-    assert not outcome.reinplaced
-    left = b.graph.find_nodes(op="call_function", target=aten.slice_scatter.default)
-    assert bool(left) is is_computed
+    assert is_stored_computed(b, part, row) is is_computed
 
 
 @pytest.mark.parametrize(("width", "is_computed"), [(4, True), (6, False)])
@@ -181,9 +185,4 @@ def test_a_copy_with_gaps_that_is_seen_as_larger_items_is_copied_as_it_lies(
     x = b.placeholder(torch.arange(2 * width, dtype=torch.int32).view(2, width))
     row = b.placeholder(torch.arange(4, dtype=torch.int32).view(1, 4))
     part = b.call(aten.slice.Tensor, x, 1, 0, 4)
-    stored = b.call(aten.slice_scatter.default, part, row, 0, 1, 2)
-    b.finished([b.call(aten.view.dtype, stored, torch.int64)])
-    (outcome,) = reinplace_graph(b.graph, Options(target=INDUCTOR)).outcomes
-    assert not outcome.reinplaced
-    left = b.graph.find_nodes(op="call_function", target=aten.slice_scatter.default)
-    assert bool(left) is is_computed
+    assert is_stored_computed(b, part, row) is is_computed
