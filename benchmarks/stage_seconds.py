@@ -24,6 +24,7 @@ from pytest_reinplace.passes.graph.sizes import fake_mode_of
 
 from . import _torch
 from .families import FAMILIES
+from .models import llama
 from .sides import copied
 
 SIDES = {"stock": {}, "ours": inductor_options(stage="post_grad")}
@@ -51,18 +52,7 @@ def main() -> int:
 
 def _model_times(layers: int, rounds: int, *, train: bool) -> Times:
     """Return how long the stages of a Llama take."""
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    config = LlamaConfig(
-        hidden_size=64,
-        intermediate_size=128,
-        num_hidden_layers=layers,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        vocab_size=128,
-    )
-    model: Any = LlamaForCausalLM(config)
-    tokens = torch.arange(16).reshape(1, 16)
+    model, tokens = llama(layers)
     kind = "training" if train else "inference"
     times: Times = collections.defaultdict(lambda: collections.defaultdict(list))
     for side in _in_turn(rounds):

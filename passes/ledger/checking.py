@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import heapq
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +17,7 @@ from .ledger import Ledger
 
 # Halving finds several faults among thousands of applications with so many comparisons.
 _FEWEST = 64
+_KEPT = 8  # an end of one stretch is one of the next, or of its halves
 _FIRST = {"different": 0, "same": 1, "not-checked": 2}
 
 
@@ -43,10 +44,9 @@ def checked(
             with others is not checked, and says so.
     """
     search = _Search(ledger, inputs, regenerated)
-    count = len(ledger.applications)
-    room = math.inf if most is None else max(_FEWEST, most // (2 * max(1, ledger.size)))
-    if each and count > room:
-        findings = search.halved(int(room))
+    count, size = len(ledger.applications), max(1, ledger.size)
+    if each and most is not None and 2 * size * count > most:
+        findings = search.halved(max(_FEWEST, most // (2 * size)))
     else:
         stretches = [(i, i + 1) for i in range(count)] if each else [(0, count)]
         findings = dict(found for stretch in stretches for found in search.stretch(*stretch))
@@ -63,6 +63,7 @@ def unchecked(ledger: Ledger, reason: str) -> Ledger:
 class _Search:
     def __init__(self, ledger: Ledger, inputs: Sequence[Any], regenerated: frozenset[int]) -> None:
         self._ledger, self._inputs, self._regenerated = ledger, inputs, regenerated
+        self._at = functools.lru_cache(_KEPT)(self._graph_at)
 
     def stretch(self, start: int, end: int) -> Iterator[tuple[int, Finding]]:
         """Yield the findings of the applications from ``start`` up to ``end``."""
@@ -107,7 +108,7 @@ class _Search:
             return Finding.unchecked(str(error))
         return check(before, after, self._inputs, regenerated=self._regenerated)
 
-    def _at(self, point: int) -> GraphModule:
+    def _graph_at(self, point: int) -> GraphModule:
         ledger = self._ledger
         return ledger.graph_before(point) if point == 0 else ledger.graph_after(point - 1)
 

@@ -2,7 +2,8 @@
 
 ``pytest -s tests/lowered/coverage.py`` compiles the entries on their CPU presets with our pass;
 ``COVERAGE_CORPUS`` are patterns for their names, with spaces between; without it the page is written.
-With ``COVERAGE_DEVICE=cuda`` those for a GPU, to docs/memory-coverage-cuda.md.
+With ``COVERAGE_DEVICE=cuda`` those for a GPU, to docs/memory-coverage-cuda.md. To the file ``COVERAGE_HELD``
+is added what each entry holds that has a peak above eager's.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from pytest_reinplace.capture import triton_cpu
 from pytest_reinplace.capture.capture import Capture
 from pytest_reinplace.entry.entry import load
 from pytest_reinplace.entry.run import built, called, configured, importable
+from pytest_reinplace.lowered import told as held
 from pytest_reinplace.lowered.calls import Calls
 from pytest_reinplace.lowered.memory import Memory, memory
 
@@ -42,6 +44,7 @@ CORPUS = os.environ.get("COVERAGE_CORPUS", "*")
 DEVICE = os.environ.get("COVERAGE_DEVICE", "cpu")
 JOBS = int(os.environ.get("COVERAGE_JOBS", "1"))
 _EAGER_CALLS = 3  # a profile counts what one call releases of the one before only where it saw both
+HELD = os.environ.get("COVERAGE_HELD")
 SECONDS = float(os.environ.get("COVERAGE_SECONDS", "36000"))
 PAGE = ROOT / "docs" / ("memory-coverage.md" if DEVICE == "cpu" else f"memory-coverage-{DEVICE}.md")
 _HEAD = """
@@ -190,7 +193,13 @@ def row(path: Path) -> Row | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             eager = _eager(path, entry, preset)
-            return Row(_name(path), _measured(path, entry, preset), eager=eager)
+            found = Row(_name(path), _measured(path, entry, preset), eager=eager)
+        if HELD and found.memory and found.is_above_eager:
+            with Path(HELD).open("a") as file:  # in one piece: other processes write there, too
+                file.write(
+                    "\n".join([f"{found.name} (eager {found.eager})", *held.table(found.memory), "", ""])
+                )
+        return found
     except Exception as error:  # noqa: BLE001  (an entry that cannot run here)
         traceback.print_exc(limit=-3)
         return Row(_name(path), problem=f"{type(error).__name__}: {str(error).splitlines()[0][:100]}")

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from torch._dynamo.utils import counters
 from torch._inductor import metrics
@@ -78,6 +79,7 @@ def _of_entry(path: Path) -> dict[str, Figures] | None:
     return {name: figures(entry, preset, name) for name in (STOCK, WITHOUT, WITH)}
 
 
+@pytest.mark.usefixtures("unoptimized")
 def test_nothing_is_worse_with_our_rules() -> None:
     start, bad, total = time.monotonic(), dict[str, list[str]](), 0
     found_in = (ROOT / "corpus").glob
