@@ -43,6 +43,7 @@ from . import above_eager
 CORPUS = os.environ.get("COVERAGE_CORPUS", "*")
 DEVICE = os.environ.get("COVERAGE_DEVICE", "cpu")
 JOBS = int(os.environ.get("COVERAGE_JOBS", "1"))
+_FEW = 3  # processes, for those that had no memory beside many others
 _EAGER_CALLS = 3  # a profile counts what one call releases of the one before only where it saw both
 HELD = os.environ.get("COVERAGE_HELD")
 SECONDS = float(os.environ.get("COVERAGE_SECONDS", "36000"))
@@ -152,27 +153,31 @@ def rows() -> Iterator[Row]:
         return
     start = time.monotonic()
     sys.path.append(str(ROOT))  # by which the processes find this module
+    for jobs in (JOBS, _FEW, 1):
+        crowded = list[Path]()  # for these there was no memory beside so many others
+        for path, found in _together(paths, jobs, SECONDS - (time.monotonic() - start)):
+            if found is not None and found.problem.startswith("OutOfMemoryError") and jobs > 1:
+                crowded.append(path)
+            elif found is not None:
+                print(f"{time.monotonic() - start:.0f} s", end=" ")
+                yield found
+        paths = crowded
+
+
+def _together(paths: Sequence[Path], jobs: int, seconds: float) -> Iterator[tuple[Path, Row | None]]:
+    """Measure entries in so many processes; what is not done in time says so."""
     context = multiprocessing.get_context("spawn")
-    processes = concurrent.futures.ProcessPoolExecutor(JOBS, mp_context=context)
-    crowded = list[Path]()  # for these there was no memory beside others
-    with processes:
+    with concurrent.futures.ProcessPoolExecutor(jobs, mp_context=context) as processes:
         pending = {processes.submit(row, path): path for path in paths}
         try:
-            for one in concurrent.futures.as_completed(pending, timeout=SECONDS):
-                found = one.result()
-                if found is not None and found.problem.startswith("OutOfMemoryError"):
-                    crowded.append(pending[one])
-                elif found is not None:
-                    print(f"{time.monotonic() - start:.0f} s", end=" ")
-                    yield found
+            for one in concurrent.futures.as_completed(pending, timeout=max(seconds, 0)):
+                yield pending[one], one.result()
         except TimeoutError:
             for one, path in pending.items():
                 if not one.done():
-                    yield Row(_name(path), problem="there was no time for it")
+                    yield path, Row(_name(path), problem="there was no time for it")
             for process in processes._processes.values():
                 process.kill()
-    with concurrent.futures.ProcessPoolExecutor(1, mp_context=context, max_tasks_per_child=1) as alone:
-        yield from filter(None, alone.map(row, crowded))
 
 
 def _name(path: Path) -> str:
