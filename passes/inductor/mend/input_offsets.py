@@ -150,7 +150,8 @@ def put_into_copies(graph: Graph) -> int:
     """Put what ``as_strided_scatter`` puts where it belongs in Inductor's copy; returns how many are others.
 
     Inductor copies the elements of a value in a row, and counts in that. Of a value that has gaps, or other
-    strides, the memory is copied, as it lies.
+    strides, the memory is copied, as it lies. Complex numbers are put by torch's own kernel, which does that
+    by itself, and keeps where the value begins.
     """
     scatters = graph.find_nodes(op="call_function", target=aten.as_strided_scatter.default)
     if not scatters or not defended("offset-in-a-copy"):
@@ -160,6 +161,8 @@ def put_into_copies(graph: Graph) -> int:
         source: Any = node.args[0]
         offset = argument(node, "storage_offset")
         begin = begin_of(source)
+        if source.meta["val"].is_complex():
+            continue
         place = 0 if offset is None else offsets.written(node, number(offset) - begin)
         has_gaps = not has_usual_strides(source.meta["val"])
         if place is None or not (has_gaps or (offset is not None and begin != 0)):

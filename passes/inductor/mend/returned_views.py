@@ -9,7 +9,7 @@ which is asked for as long as the graph is decided.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -79,11 +79,21 @@ def _written(source: Node, base: Node | None, views: list[Node]) -> Node | None:
     for user in source.users:
         if user.target is aten.copy_.default and user.args == (base, source):
             into, value = Region.of(user.meta["val"]), Region.of(source.meta["val"])
-            if user.meta["val"].dtype != source.meta["val"].dtype or into.sizes != value.sizes:
+            if user.meta["val"].dtype != source.meta["val"].dtype or _differ(into.sizes, value.sizes):
                 continue
             if into.strides == value.strides or all(map(_is_told_by_sizes, views)):
                 return user
     return None
+
+
+def _differ(sizes: Sequence[Any], others: Sequence[Any]) -> bool:
+    """Return whether sizes are others, and not the same ones written in another way.
+
+    What is copied into an input at the end has its sizes; ``x.view(2, -1)`` may have left symbols for them of
+    which nobody can tell. Those that are numbers must agree: a copy may also spread a 1.
+    """
+    pairs = zip(sizes, others, strict=True) if len(sizes) == len(others) else [(0, 1)]
+    return any(a != b and (isinstance(a, int) or isinstance(b, int)) for a, b in pairs)
 
 
 def _is_told_by_sizes(view: Node) -> bool:

@@ -219,6 +219,25 @@ def test_a_later_call_may_be_given_an_input_that_begins_elsewhere(
         assert results[0] is None or torch.equal(*results)
 
 
+def put_between(x: Tensor, other: Tensor) -> None:
+    ops.scale(x[:2], other[:2])
+    x.as_strided((3,), (2,)).add_(1)
+
+
+@pytest.mark.usefixtures("reset")
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.float32])
+def test_what_is_put_into_a_copy_with_gaps_is_put_where_the_input_begins(
+    dtype: torch.dtype, dynamic: bool
+) -> None:
+    compiled = torch.compile(put_between, fullgraph=True, dynamic=dynamic, options=inductor_options())
+    for first in (1, 2, 0):
+        expected, actual = (torch.arange(48).to(dtype) for _ in range(2))
+        put_between(expected[first::2][:23], torch.ones(4, dtype=dtype))
+        compiled(actual[first::2][:23], torch.ones(4, dtype=dtype))
+        assert torch.equal(expected, actual)
+
+
 @pytest.mark.usefixtures("from_inputs")
 def test_items_of_another_dtype_and_one_size_are_counted() -> None:
     """Inductor sees through such a view."""

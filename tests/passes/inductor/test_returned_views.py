@@ -6,17 +6,24 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import sympy
 import torch
 
 from pytest_reinplace.passes import Reason, Report, inductor_options, observe
 from pytest_reinplace.passes.fuzz.builder import GraphBuilder
 from pytest_reinplace.passes.inductor import stage
-from pytest_reinplace.passes.inductor.mend.returned_views import _is_told_by_sizes, forget, return_inputs
+from pytest_reinplace.passes.inductor.mend.returned_views import (
+    _differ,
+    _is_told_by_sizes,
+    forget,
+    return_inputs,
+)
 
 from ..trace import arange, functional
 
 aten = torch.ops.aten
 Tensor = torch.Tensor
+S0 = sympy.Symbol("s0", integer=True, positive=True)
 
 
 def behind(x: Tensor, k: int) -> Any:
@@ -33,6 +40,11 @@ def fresh_beside(x: Tensor, k: int) -> Any:
     v = x + 1
     x.copy_(v)
     return v[k:], x[k:]
+
+
+def in_halves(x: Tensor, k: int) -> Any:
+    x.view(2, -1)[1, k:].mul_(2)  # what comes back of it has 2 * (s0 // 2) elements to torch, and not s0
+    return x.chunk(2)[1]
 
 
 def by_strides(x: Tensor, k: int) -> Any:
@@ -70,7 +82,7 @@ def run(
 
 @pytest.mark.parametrize("dynamic", [True, None])
 @pytest.mark.parametrize("begin", [0, 3])
-@pytest.mark.parametrize("program", [behind, several, fresh_beside])
+@pytest.mark.parametrize("program", [behind, several, fresh_beside, in_halves])
 def test_the_caller_gets_the_right_view(
     quick: None, program: Callable[..., Any], begin: int, dynamic: bool | None
 ) -> None:
@@ -161,6 +173,20 @@ def test_which_views_sizes_tell(target: Any, args: tuple[Any, ...], told: bool) 
     graph = torch.fx.Graph()
     view = graph.call_function(target, (graph.placeholder("x"), *args))
     assert _is_told_by_sizes(view) is told
+
+
+@pytest.mark.parametrize(
+    ("sizes", "others", "are_others"),
+    [
+        ((2, 3), (2, 3), False),
+        ((2, 3), (2, 1), True),
+        ((S0,), (1,), True),
+        ((S0, 2), (2 * (S0 // 2), 2), False),
+        ((S0, 2), (2,), True),
+    ],
+)
+def test_sizes_that_may_be_written_in_another_way(sizes: Any, others: Any, are_others: bool) -> None:
+    assert _differ(sizes, others) is _differ(others, sizes) is are_others
 
 
 def test_what_is_spread_over_an_input_has_other_views() -> None:
