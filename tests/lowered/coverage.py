@@ -258,7 +258,7 @@ def page(found: Sequence[Row]) -> str:
         notes=(_ON_A_CPU if is_cpu else _ON_A_GPU).strip(),
         told=told,
     ).strip()
-    lines = [head, *map(str, known), *(_above(known) if is_cpu else ())]
+    lines = [head, *map(str, known), *_above(known)]
     problems = [f"* {row.name}: {text}" for row in found for text in row.problems]
     return "\n".join([*lines, *(["", "## Not known", "", *problems] if problems else []), ""])
 
@@ -266,7 +266,7 @@ def page(found: Sequence[Row]) -> str:
 def _above(known: Sequence[Row]) -> Iterator[str]:
     """Yield the part of the page on entries that hold more than eager does."""
     above = [row for row in known if row.is_above_eager]
-    causes, reasons = above_eager.causes(), above_eager.reasons()
+    causes, reasons = above_eager.causes(DEVICE), above_eager.reasons(DEVICE)
     named = [f"* *{name}*: {text}" for name, text in causes.items()]
     yield ""
     yield _ABOVE.format(below=len(known) - len(above), known=len(known), causes="\n".join(named)).strip()
@@ -288,9 +288,8 @@ def test_write_the_page() -> None:
     assert found
     taken = [(row.name, one.taken) for row in found if row.memory for one in row.memory.programs if one.taken]
     assert [name for name, one in taken if not 0 <= one.bound <= one.peak] == []
-    if DEVICE == "cpu":
-        above = {row.name for row in found if row.is_above_eager}
-        reasons = above_eager.reasons().keys() & {row.name for row in found if row.memory}
-        assert above == reasons, "above_eager.yaml has a reason for each entry above eager, and for no other"
+    above = {row.name for row in found if row.is_above_eager}
+    reasons = above_eager.reasons(DEVICE).keys() & {row.name for row in found if row.memory}
+    assert above == reasons, "each entry above eager has a reason for this device, and no other entry has"
     unexplained = [row.name for row in found if row.memory is not None and row.memory.unexplained]
     assert DEVICE != "cpu" or all(name.startswith("triton-") for name in unexplained), unexplained
