@@ -100,7 +100,7 @@ class Emitter:
             return False
         return val.is_contiguous() or is_dense(val)
 
-    def clone(self, origin: Node, source: Node, known: Any = None) -> Node:
+    def clone(self, origin: Node, source: Node, known: Any = None, *, is_compact: bool = False) -> Node:
         """Insert a copy of ``source`` with its strides, which kernels may rely on.
 
         ``aten.clone`` keeps the strides of tensors without gaps; a tensor with gaps is copied into an
@@ -111,6 +111,7 @@ class Emitter:
             source: what is copied.
             known: the fake value of a result that the copy stands for; it becomes the copy's own where it is
                 what a copy has.
+            is_compact: whether it may be laid out in another way, so that gaps need no memory.
         """
         val = source.meta["val"]
         if self._keeps_strides(val):
@@ -122,6 +123,8 @@ class Emitter:
         repeated = [d for d in range(val.dim()) if as_size(val.stride(d)) == 0 and as_size(val.size(d)) != 1]
         if repeated:
             return self._clone_expanded(origin, source, repeated)
+        if is_compact:
+            return self.view(origin, aten.clone.default, (source,))
         if is_static(val) and Geometry().self_overlapping(Region.of(val)):
             # copy the bytes that elements share once
             need = 1 + sum((n - 1) * s for n, s in zip(val.size(), val.stride(), strict=True))

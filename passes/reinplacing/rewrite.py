@@ -157,9 +157,13 @@ class _Walk(Rewriter):
             reader.args, reader.kwargs = map_arg((reader.args, reader.kwargs), swap)
 
     def _copy_operand(self, node: Node, operand: Node) -> None:
-        """Let a call read a copy of one operand, at every place where it only reads it."""
+        """Let a call read a copy of one operand, at every place where it only reads it.
+
+        What ATen stores into another operand is laid out as that one is, whatever strides the source has.
+        """
         current = self.now(operand)
-        copy = self.kept.get((node, operand)) or self.emitter.clone(node, current)
+        is_compact = is_operator(node.target) and schema_of(node.target).name.startswith("aten::")
+        copy = self.kept.get((node, operand)) or self.emitter.clone(node, current, is_compact=is_compact)
 
         def swap(n: Node) -> Node:
             return copy if n is current else n

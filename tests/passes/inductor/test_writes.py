@@ -15,6 +15,7 @@ from pytest_reinplace.passes.inductor.target import INDUCTOR
 from pytest_reinplace.passes.reinplacing.facts.options import Options
 from pytest_reinplace.passes.reinplacing.facts.target import NODE_BY_NODE
 from pytest_reinplace.passes.reinplacing.run import analyze_graph, reinplace_graph
+from pytest_reinplace.passes.verify import check, copied
 
 from ..trace import arange, functional, ops
 
@@ -139,6 +140,26 @@ def test_a_copy_with_gaps_is_stored_where_inductor_lowers_it(lowered: bool) -> N
     into: Any = copy.args[0]
     assert into.target is (aten.as_strided.default if lowered else aten.empty_strided.default)
     assert into.meta["val"].stride() == x.meta["val"].stride()
+
+
+def exchanged(x: Tensor, at: Tensor) -> None:
+    every = torch.arange(x.shape[0])
+    row = x[every, at].clone()
+    x[every, at] = x[:, 0]
+    x[:, 0] = row
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_a_copy_of_what_aten_stores_has_no_gaps(dynamic: bool) -> None:
+    """The first rows of all matrices, of 24 elements: with their strides they would take 52."""
+    gm, inputs = functional(exchanged, arange(3, 3, 8), torch.tensor([2, 0, 1]), dynamic=dynamic)
+    specification = copied(gm)
+    reinplace_graph(gm.graph, Options(target=INDUCTOR))
+    (call,) = gm.graph.find_nodes(op="call_function", target=aten.index_put_.default)
+    copy: Any = call.args[2]
+    assert copy.target is aten.clone.default and copy.args[0].meta["val"].stride(0) == 24
+    assert copy.meta["val"].is_contiguous()
+    assert check(specification, gm, inputs).status == "same"
 
 
 def test_compiled_programs_are_right() -> None:
