@@ -16,7 +16,7 @@ import random
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 from unittest import mock
 
@@ -119,9 +119,10 @@ def _family_seconds(name: str, nodes: int, side: str) -> float:
     graph, _ = family.build(family.size_for(nodes))
     gm = copied(graph)
     if side == OFF:
-        values = [fake_mode_of(gm.graph).from_tensor(torch.empty(0))]
-        return _torch.post_grad(gm, values, is_inference=True)
-    inputs = [torch.zeros(n.meta["val"].shape, dtype=n.meta["val"].dtype) for n in _placeholders(gm)]
+        fake = fake_mode_of(gm.graph).from_tensor(torch.empty(0))
+        return _torch.post_grad(gm, [fake], is_inference=True)
+    values = [node.meta["val"] for node in gm.graph.find_nodes(op="placeholder")]
+    inputs = [torch.zeros(val.shape, dtype=val.dtype) for val in values]
     start = time.process_time()
     ledger, error = recorded(gm, "post_grad")
     if error is not None:
@@ -129,10 +130,6 @@ def _family_seconds(name: str, nodes: int, side: str) -> float:
     if side == CHECKED:
         Followed(name, ledger, tuple(inputs)).checked()
     return time.process_time() - start
-
-
-def _placeholders(gm: torch.fx.GraphModule) -> Iterator[torch.fx.Node]:
-    yield from gm.graph.find_nodes(op="placeholder")
 
 
 def _told(what: str, times: Times, limits: dict[str, float]) -> int:

@@ -159,10 +159,10 @@ class _Walk(Rewriter):
     def _copy_operand(self, node: Node, operand: Node) -> None:
         """Let a call read a copy of one operand, at every place where it only reads it.
 
-        What ATen stores into another operand is laid out as that one is, whatever strides the source has.
+        What an operator of ATen stores into another operand is laid out as that one is, whatever strides the
+        source has. Others, whose kernels may rely on them, are called in wrappers.
         """
-        current = self.now(operand)
-        is_compact = is_operator(node.target) and schema_of(node.target).name.startswith("aten::")
+        current, is_compact = self.now(operand), is_operator(node.target)
         copy = self.kept.get((node, operand)) or self.emitter.clone(node, current, is_compact=is_compact)
 
         def swap(n: Node) -> Node:
