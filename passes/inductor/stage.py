@@ -37,7 +37,7 @@ from ..reinplacing.offered import offered
 from ..reinplacing.run import reinplace_graph
 from ..report import Report
 from ..required import checked, copied, freely, in_place
-from . import known_names
+from . import computed_in_inputs, known_names
 from ._torch import (
     call_kernel_of,
     custom_graph_pass,
@@ -164,6 +164,8 @@ class ReinplacePass(CustomGraphPass):
             retell_begins(graph)
         move_with_bases(graph)
         report = self._reinplaced(graph, target) if target else Report()
+        if target is INDUCTOR:
+            attempts.wrote(computed_in_inputs.compute(graph) > 0)
         single_lists.store_apart(graph)
         windows.reshape(graph)
         copy_operands(graph)

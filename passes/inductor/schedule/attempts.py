@@ -105,6 +105,13 @@ def reinplaced(*, writes: bool, is_open: bool) -> None:
         attempt.is_open = is_open and attempt.graphs == 1
 
 
+def wrote(something: bool) -> None:
+    """Note whether something was written in place in this attempt that no candidate is."""
+    attempt = _attempt.get()
+    if attempt is not None:
+        attempt.writes |= something
+
+
 def must_not_copy(copied: list[Outcome], why: str) -> None:
     """Let this attempt fail once it is made, if it is the one that counts, for what it copies and must not.
 

@@ -1,0 +1,194 @@
+"""Values that an input takes in turn, computed in it.
+
+Functionalization makes a fresh tensor of what overwrites an input (``y.zero_(); y.index_add_(0, i, x)``), and
+stores it back at the end. An elementwise value Inductor computes where it is used, but what a kernel reads
+or writes, or a scatter stores into, is in memory: then there are two of them, and a copy. So the epilogue is
+moved to where the value is made, and the input is what everybody uses from then on. So it is with the values
+before, which the last one is computed of (``x.mul_(2); y = x @ w; x.add_(y)``): each is in the input in turn.
+
+It is legal where nobody wants by then what was in the input before, the value is no output, and both are laid
+out alike. It is cheaper because Inductor stores the value in any case: now it does so once, into no buffer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.fx import Graph, Node
+
+from .. import _torch
+from ..graph.alias import alias_of, base_of, uses, viewed, written
+from ..graph.collective import is_collective
+from ..graph.emit import Emitter
+from ..graph.sizes import shape_env_of
+from ..memory.geometry import Geometry
+from ..memory.region import as_size
+from ..ops.computed import needs_memory
+from ..ops.schema import is_operator, schema_of
+from ..ops.wrapper_names import is_wrapper
+from ..reinplacing.facts.place import reads_alike
+from .lowering import is_computed, is_put_off
+
+aten: Any = torch.ops.aten
+_MOST_READERS = 64  # of what is in an input, or before a value: with more of them nothing is moved
+
+
+def compute(graph: Graph) -> int:
+    """Let values be computed in the inputs that take them; returns how many."""
+    epilogues = list(graph.find_nodes(op="call_function", target=aten.copy_.default))
+    return _Inputs(graph).compute(epilogues) if epilogues else 0
+
+
+class _Inputs:
+    """A graph in which epilogues store values into inputs."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._geometry = Geometry(shape_env_of(graph))
+        self._order: dict[Node, int] = {node: i for i, node in enumerate(graph.nodes)}
+        self._shared = _shared(graph)
+
+    def compute(self, epilogues: list[Node]) -> int:
+        """Move each epilogue to its value, and store earlier values there as well; returns how many."""
+        return sum(map(self._computed, epilogues))
+
+    def _computed(self, epilogue: Node) -> int:
+        given, source = epilogue.args[:2]
+        if not isinstance(source, Node) or not isinstance(given, Node) or given.op != "placeholder":
+            return 0
+        if given in self._shared or not self._are_alike(given, source):
+            return 0
+        value, until, moved = base_of(source), epilogue, 0
+        readers = [user for user in given.users if user is not epilogue]  # of what it holds before the call
+        if self._are_alike(source, value) and self._may_be_in(given, value):
+            if not self._are_over(readers, given, value):
+                return 0
+            self._store(given, value, epilogue)
+            moved, until = 1, value
+        while (earlier := self._earlier(given, readers, until)) is not None:
+            self._store(given, earlier)
+            moved, until = moved + 1, earlier
+        return moved
+
+    def _earlier(self, given: Node, readers: list[Node], until: Node) -> Node | None:
+        """Return a value, of which the next one is computed, that may be in an input until that is stored."""
+        pending, seen = list(until.all_input_nodes), {given}
+        while pending and len(seen) < _MOST_READERS:
+            node = base_of(pending.pop(0))
+            if node in seen:
+                continue
+            seen.add(node)
+            is_free = self._may_be_in(given, node) and self._are_over(list(node.users), given, until)
+            if is_free and self._are_over(readers, given, node):
+                return node
+            pending += node.all_input_nodes
+        return None
+
+    def _may_be_in(self, given: Node, value: Node) -> bool:
+        """Return whether a value could be in an input, and would be in memory somewhere else."""
+        if not _is_inlined(value):
+            return False
+        users = [user for user, _ in uses(value) if not _is_epilogue(user, given)]
+        is_stored = any(map(_takes_memory, users)) and all(map(_may_take_input, users))
+        return is_stored and self._are_alike(given, value)
+
+    def _are_alike(self, one: Node, other: Node) -> bool:
+        """Return whether two tensors are laid out alike, and begin at the same place in their storages."""
+        first, second = one.meta.get("val"), other.meta.get("val")
+        if not isinstance(first, torch.Tensor) or not isinstance(second, torch.Tensor):
+            return False
+        if first.dim() != second.dim() or not reads_alike(first, second):
+            return False
+        pairs = zip(_layout(first), _layout(second), strict=True)
+        return all(self._geometry.equal(as_size(a), as_size(b)) for a, b in pairs)
+
+    def _are_over(self, readers: list[Node], given: Node, until: Node) -> bool:
+        """Return whether readers of a value, or of an input, want it no more once the next value is stored.
+
+        What is computed of it and put off wants it where it is used. The next value may be computed of it,
+        element by element: so it may be overwritten one by one.
+        """
+        in_turn: dict[Node, bool] = {}
+        pending = [(reader, True) for reader in readers]
+        while pending:
+            user, is_own = pending.pop()
+            if self._order[user] > self._order[until] or is_collective(user.target):
+                return False
+            is_own = is_own and (_is_elementwise(user, given) or user is until)
+            if user is until:
+                if not is_own:
+                    return False
+                continue
+            if in_turn.get(user) in (False, is_own):
+                continue
+            in_turn[user] = is_own
+            if len(in_turn) > _MOST_READERS:
+                return False
+            if alias_of(user) is not None or _is_inlined(user):
+                pending += [(n, is_own) for n in user.users]
+        return True
+
+    def _store(self, given: Node, value: Node, epilogue: Node | None = None) -> None:
+        """Store a value into an input where it is made; the input is used in its place from then on."""
+        emitter = Emitter(self._graph)
+        renamed = [user for user, _ in uses(value) if user is not epilogue and alias_of(user) is not None]
+        if epilogue is None:
+            epilogue = emitter.call(value, aten.copy_.default, (given, value))
+            epilogue.meta["val"] = given.meta["val"]
+        value.append(epilogue)
+        value.replace_all_uses_with(given, delete_user_cb=lambda user: user is not epilogue)
+        epilogue.args = (given, value)
+        self._order[epilogue] = self._order[value]
+        for user in renamed:
+            source: Any = alias_of(user)
+            user.meta["val"] = emitter.value(user) if viewed(user) is not None else source.meta["val"]
+
+
+def _is_inlined(node: Node) -> bool:
+    """Return whether Inductor computes a value where it is used."""
+    return node.op == "call_function" and is_put_off(node, {}) and is_computed(node)
+
+
+def _is_epilogue(node: Node, given: Node) -> bool:
+    return node.target is aten.copy_.default and node.args[0] is given
+
+
+def _takes_memory(user: Node) -> bool:
+    if not is_operator(user.target):
+        return is_wrapper(user.target)
+    return needs_memory(user.target) or schema_of(user.target).calls_kernel or bool(written(user))
+
+
+def _may_take_input(user: Node) -> bool:
+    """Return whether a node does the same with an input.
+
+    A convolution may ask for other strides, in which Inductor would compute what is no input.
+    """
+    if not is_operator(user.target):
+        return is_wrapper(user.target)
+    return user.target is not aten.convolution.default and not is_collective(user.target)
+
+
+def _is_elementwise(node: Node, given: Node) -> bool:
+    """Return whether element i of a node, in the shape of an input, is computed of elements i alone."""
+    target: Any = node.target
+    if not is_operator(target) or not (torch.Tag.pointwise in target.tags or schema_of(target).keeps_order):
+        return False
+    return bool(node.meta["val"].size() == given.meta["val"].size())
+
+
+def _layout(val: torch.Tensor) -> tuple[Any, ...]:
+    return *val.size(), *val.stride(), val.storage_offset()
+
+
+def _shared(graph: Graph) -> set[Node]:
+    """Return the inputs that share bytes with another one."""
+    first: dict[int | None, Node] = {}
+    found: set[Node] = set()
+    for node in graph.find_nodes(op="placeholder"):
+        val = node.meta.get("val")
+        if isinstance(val, torch.Tensor):
+            other = first.setdefault(_torch.storage_key(val), node)
+            found.update((node, other) if other is not node else ())
+    return found

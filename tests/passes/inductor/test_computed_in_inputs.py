@@ -1,0 +1,248 @@
+"""Values that are computed in the input that takes them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.fx import GraphModule
+
+from pytest_reinplace.passes import verify
+from pytest_reinplace.passes.fuzz.builder import GraphBuilder
+from pytest_reinplace.passes.inductor import computed_in_inputs
+from pytest_reinplace.passes.inductor.target import INDUCTOR
+from pytest_reinplace.passes.oracle.tally import tallied
+from pytest_reinplace.passes.reinplacing.facts.options import Options
+from pytest_reinplace.passes.reinplacing.run import reinplace_graph
+
+from ..trace import arange, functional, ops
+
+Tensor = torch.Tensor
+aten: Any = torch.ops.aten
+moved: list[int] = []
+
+
+def rewritten(gm: GraphModule) -> None:
+    """Reinplace a graph as it is for Inductor, and let values be computed in inputs."""
+    reinplace_graph(gm.graph, Options(target=INDUCTOR))
+    moved.append(computed_in_inputs.compute(gm.graph))
+    gm.graph.lint()
+    gm.recompile()
+
+
+def stores(fn: Callable[..., Any], *args: Any, dynamic: bool = False) -> int:
+    """Return how many values of a program are computed in inputs; the graph does the same as before."""
+    gm, inputs = functional(fn, *args, dynamic=dynamic)
+    expected = copy.deepcopy(gm)
+    rewritten(gm)
+    verify.assert_equivalent(expected, gm, inputs)
+    return moved.pop()
+
+
+def square() -> Tensor:
+    return (torch.arange(64.0) % 7).view(8, 8)
+
+
+# -- one value -----------------------------------------------------------------------------------
+
+
+def zeros_added_to(out: Tensor, index: Tensor, x: Tensor) -> None:
+    out.zero_()
+    out.index_add_(0, index, x)
+
+
+def divided_and_scattered(x: Tensor, index: Tensor, y: Tensor) -> Tensor:
+    x.div_(y)
+    x.scatter_(1, index.view(1, -1), y)
+    return x.sum()
+
+
+def multiplied_and_written_by_an_operator(x: Tensor, index: Tensor, y: Tensor) -> None:
+    x.mul_(y)
+    ops.scale(x, y)
+
+
+def filled_and_multiplied(x: Tensor, index: Tensor, y: Tensor) -> Tensor:
+    x.fill_(3)
+    return x @ y
+
+
+def written_before(x: Tensor, index: Tensor, y: Tensor) -> Tensor:
+    x[index] = 7
+    x.mul_(y)
+    return x @ y
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize(
+    "fn",
+    [
+        zeros_added_to,
+        divided_and_scattered,
+        multiplied_and_written_by_an_operator,
+        filled_and_multiplied,
+        written_before,
+    ],
+)
+def test_a_value_is_computed_where_it_ends(fn: Callable[..., Any], dynamic: bool) -> None:
+    assert stores(fn, square(), torch.tensor([5, 2, 0, 1, 3, 6, 7, 4]), square() + 1, dynamic=dynamic) == 1
+
+
+def returned(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    new = x * y
+    x.copy_(new)
+    return new, new @ y
+
+
+def old_value_wanted_later(x: Tensor, y: Tensor) -> Tensor:
+    old = x + 1
+    x.mul_(y)
+    return (x @ y) + old
+
+
+def old_value_in_other_places(x: Tensor, y: Tensor) -> Tensor:
+    x.copy_(x.flip(0) * y)
+    return x @ y
+
+
+def old_value_in_another_shape(x: Tensor, y: Tensor) -> Tensor:
+    x.copy_(x[:1] + y)
+    return x @ y
+
+
+def old_value_through_a_view(x: Tensor, y: Tensor) -> Tensor:
+    row = x[3] * 2
+    x.mul_(y)
+    return (x @ y) + row
+
+
+def not_in_memory(x: Tensor, y: Tensor) -> Tensor:
+    """Inductor stores it once as it is."""
+    x.mul_(y)
+    return x + 1
+
+
+def a_product(x: Tensor, y: Tensor) -> Tensor:
+    """A kernel of a library computes it, into memory of its own."""
+    x.copy_(x @ y)
+    return x @ y
+
+
+def other_strides(x: Tensor, y: Tensor) -> Tensor:
+    x.t().copy_(y + 1)
+    return y @ (y + 1)
+
+
+def convolved(x: Tensor, y: Tensor) -> Tensor:
+    x.mul_(y)
+    return torch.conv2d(x.view(1, 2, 4, 8), y.view(2, 2, 4, 4)[:, :, :1, :1])
+
+
+def old_value_kept_by_another_input(x: Tensor, y: Tensor) -> Tensor:
+    new = x * 2
+    out = new @ y
+    y.copy_(x)
+    x.copy_(new)
+    return out
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        returned,
+        old_value_wanted_later,
+        old_value_in_other_places,
+        old_value_in_another_shape,
+        old_value_through_a_view,
+        not_in_memory,
+        a_product,
+        other_strides,
+        convolved,
+        old_value_kept_by_another_input,
+    ],
+)
+def test_a_value_stays_where_it_is(fn: Callable[..., Any]) -> None:
+    assert stores(fn, square(), square() + 1) == 0
+
+
+def test_a_part_of_a_value_is_not_the_value() -> None:
+    def swapped(x: Tensor, y: Tensor) -> Tensor:
+        new = x * y
+        x.copy_(new.t())
+        return new @ y
+
+    assert stores(swapped, square(), square() + 1) == 0
+
+
+def test_an_input_that_begins_inside_its_storage_stays() -> None:
+    """Views of it by an offset into the storage would be others."""
+    assert stores(filled_and_multiplied, arange(9, 8).float()[1:], torch.tensor(0), square()) == 0
+
+
+def test_inputs_that_share_bytes_stay() -> None:
+    b = GraphBuilder()
+    storage = arange(8, 4)
+    x, y = b.placeholder(storage[:4]), b.placeholder(storage[2:6])
+    value = b.call(aten.mul.Tensor, x, 2)
+    product = b.call(aten.mm.default, value, value)
+    b.graph.call_function(aten.copy_.default, (x, value)).meta["val"] = x.meta["val"]
+    b.graph.output((product, b.call(aten.neg.default, y)))
+    assert computed_in_inputs.compute(b.graph) == 0
+
+
+# -- values in turn --------------------------------------------------------------------------------
+
+
+def in_turn(x: Tensor, y: Tensor) -> Tensor:
+    x.mul_(2)
+    z = x @ y
+    x.sub_(z.relu())
+    return z
+
+
+def in_turn_and_read_later(x: Tensor, y: Tensor) -> Tensor:
+    x.mul_(2)
+    z, old = x @ y, x + 1
+    x.sub_(z.relu())
+    return z * old
+
+
+def three_in_turn(x: Tensor, y: Tensor) -> Tensor:
+    x.mul_(2)
+    z = x @ y
+    x.sub_(z.relu())
+    z = x @ z
+    x.sub_(z.relu())
+    return x @ z
+
+
+def turned_over(x: Tensor, y: Tensor) -> Tensor:
+    x.mul_(2)
+    z = x @ y
+    x.copy_(x.flip(0) - z.relu())
+    return z
+
+
+@pytest.mark.parametrize(
+    ("fn", "count"), [(in_turn, 1), (in_turn_and_read_later, 0), (three_in_turn, 3), (turned_over, 0)]
+)
+def test_values_are_in_an_input_in_turn(fn: Callable[..., Any], count: int) -> None:
+    assert stores(fn, square(), square() + 1) == count
+
+
+# -- any graph -------------------------------------------------------------------------------------
+
+
+def test_random_graphs_do_the_same() -> None:
+    moved.clear()
+    tally = tallied(range(23_000, 23_400), rewritten, optimum=False)
+    assert not tally.wrong, "\n".join(f"seed {s}: {v.message}" for s, v in tally.wrong)
+    assert sum(moved) > 0
+
+
+def test_a_value_that_is_wanted_is_missed_in_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(computed_in_inputs._Inputs, "_are_over", lambda *args: True)
+    assert tallied(range(23_000, 23_400), rewritten, optimum=False).wrong
