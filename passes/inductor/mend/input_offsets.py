@@ -18,7 +18,7 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 
 from ... import _torch
-from ...graph.alias import bases, begin_of, behind_views
+from ...graph.alias import bases, begin_of, behind_views, chain
 from ...graph.emit import PART_OF_BASE, Emitter, is_dense, like
 from ...graph.sizes import given, written_out
 from ...memory.region import as_size
@@ -121,15 +121,29 @@ def _begin_at_operand(offsets: _Offsets, emitter: Emitter, node: Node) -> bool:
     if offset is None or not defended("offset-of-a-called-view"):
         return False
     operand: Any = node.args[0]
-    between = number(offset) - begin_of(operand)
+    buffer = _made_by_kernel(operand)
+    between = number(offset) - begin_of(buffer or operand)
     begin, end = offsets.written(node, between), offsets.written(node, between + 1)
     if begin is None or end is None:
         return False
+    if buffer is not None:  # torch 2.11 would lose where a slice of it begins
+        node.args, node.kwargs = (operand, argument(node, "size"), argument(node, "stride"), begin), {}
+        return True
     if begin != 0:  # by rows without elements, of which no place is outside the storage
         rows = emitter.view(node, aten.as_strided.default, (operand, [end, 0], [1, 1]))
         operand = emitter.view(node, aten.slice.Tensor, (rows, 0, begin, end))
     node.args, node.kwargs = (operand, argument(node, "size"), argument(node, "stride")), {}
     return True
+
+
+def _made_by_kernel(operand: Node) -> Node | None:
+    """Return the buffer that a kernel has made, of items of another size, and of which Inductor views a part."""
+    for node in chain(operand):
+        if node.target is aten.view.dtype:
+            view, viewed = node.meta["val"], node.all_input_nodes[0].meta["val"]
+            is_other = view.itemsize != viewed.itemsize and not (view.is_complex() or viewed.is_complex())
+            return node if is_other else None
+    return None
 
 
 def _is_of_wrapper(node: Node) -> bool:

@@ -146,8 +146,8 @@ def as_doubles(graph: Graph, node: Node) -> Node:
 
 @pytest.mark.parametrize(
     ("wrapped", "dtype", "begin"),
-    [((), torch.complex64, 3), ((as_doubles,), torch.complex64, 3), ((as_ints,), torch.int64, 6)],
-    ids=["complex", "of complex", "of other size"],
+    [((), torch.complex64, 3), ((as_doubles,), torch.complex64, 3)],
+    ids=["complex", "of complex"],
 )
 def test_what_a_kernel_views_for_a_wrapper_begins_where_the_base_does(
     wrapped: tuple[Callable[[Graph, Node], Node], ...], dtype: torch.dtype, begin: int
@@ -163,6 +163,28 @@ def test_what_a_kernel_views_for_a_wrapper_begins_where_the_base_does(
         assert torch.equal(GraphModule({}, graph)(given)[0], items[4:6])
     graph, _, _ = view_of(*wrapped, offset=begin, dtype=dtype, of_wrapper=True)
     assert not graph.find_nodes(op="call_function", target=aten.slice.Tensor)
+
+
+def test_in_items_of_another_size_a_view_is_counted_in_what_the_kernel_returns() -> None:
+    _, view, count = view_of(as_ints, offset=10, dtype=torch.int64, of_wrapper=True)
+    assert (view.args[3], count) == (4, 1)
+
+
+def bytes_of_some_rows(x: Tensor, count: Tensor) -> Tensor:
+    n = count.item()
+    torch._check(n >= 2)
+    torch._check(n <= 4)
+    rows = x[:n] + 1
+    ops.scale(rows.view(torch.uint8)[1:, 1:], x[0, 0].to(torch.uint8))
+    return rows
+
+
+@pytest.mark.usefixtures("reset")
+def test_bytes_of_as_many_rows_as_data_say_are_written_where_they_lie() -> None:
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        compiled = torch.compile(bytes_of_some_rows, fullgraph=True, options=inductor_options())
+        given = torch.arange(48).view(6, 8), torch.tensor(3)
+        assert torch.equal(compiled(*given), bytes_of_some_rows(*given))
 
 
 def test_what_stands_for_a_part_of_a_base_is_none_itself() -> None:
