@@ -137,7 +137,7 @@ def _begin_at_operand(offsets: _Offsets, emitter: Emitter, node: Node) -> bool:
 
 
 def _made_by_kernel(operand: Node) -> Node | None:
-    """Return the buffer of items of another size that a kernel has made, and of which Inductor views parts."""
+    """Return the buffer of items of another size, made by a kernel, of which Inductor views parts."""
     for node in chain(operand):
         if node.target is aten.view.dtype:
             view, viewed = node.meta["val"], node.all_input_nodes[0].meta["val"]
