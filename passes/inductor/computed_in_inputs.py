@@ -48,6 +48,8 @@ class _Inputs:
         self._geometry = Geometry(shape_env_of(graph))
         self._order: dict[Node, int] = {node: i for i, node in enumerate(graph.nodes)}
         self._shared = _shared(graph)
+        self._lists: dict[Node, bool] = {}  # which are stored
+        self._stored: dict[Node, bool] = {}  # which values are computed and would be in memory
 
     def compute(self, epilogues: list[Node]) -> int:
         """Move each epilogue to its value, and store earlier values there as well; returns how many."""
@@ -87,11 +89,15 @@ class _Inputs:
 
     def _may_be_in(self, given: Node, value: Node) -> bool:
         """Return whether a value could be in an input, and would be in memory somewhere else."""
-        if not _is_inlined(value):
-            return False
-        users = [user for user, _ in uses(value) if not _is_epilogue(user, given)]
-        is_stored = any(map(_takes_memory, users)) and all(map(_may_take_input, users))
-        return is_stored and self._are_alike(given, value)
+        if value not in self._stored:
+            users = [user for user, _ in uses(value) if not _is_epilogue(user)]
+            is_stored = any(map(_takes_memory, users)) and all(map(_may_take_input, users))
+            self._stored[value] = is_stored and self._is_inlined(value)
+        return self._stored[value] and self._are_alike(given, value)
+
+    def _is_inlined(self, node: Node) -> bool:
+        """Return whether Inductor computes a value where it is used."""
+        return node.op == "call_function" and is_put_off(node, self._lists) and is_computed(node)
 
     def _are_alike(self, one: Node, other: Node) -> bool:
         """Return whether two tensors are laid out alike, and begin at the same place in their storages."""
@@ -125,7 +131,7 @@ class _Inputs:
             in_turn[user] = is_own
             if len(in_turn) > _MOST_READERS:
                 return False
-            if alias_of(user) is not None or _is_inlined(user):
+            if alias_of(user) is not None or self._is_inlined(user):
                 pending += [(n, is_own) for n in user.users]
         return True
 
@@ -136,6 +142,7 @@ class _Inputs:
         if epilogue is None:
             epilogue = emitter.call(value, aten.copy_.default, (given, value))
             epilogue.meta["val"] = given.meta["val"]
+        self._stored[value] = False
         value.append(epilogue)
         value.replace_all_uses_with(given, delete_user_cb=lambda user: user is not epilogue)
         epilogue.args = (given, value)
@@ -145,13 +152,8 @@ class _Inputs:
             user.meta["val"] = emitter.value(user) if viewed(user) is not None else source.meta["val"]
 
 
-def _is_inlined(node: Node) -> bool:
-    """Return whether Inductor computes a value where it is used."""
-    return node.op == "call_function" and is_put_off(node, {}) and is_computed(node)
-
-
-def _is_epilogue(node: Node, given: Node) -> bool:
-    return node.target is aten.copy_.default and node.args[0] is given
+def _is_epilogue(node: Node) -> bool:
+    return node.target is aten.copy_.default and node.args[0].op == "placeholder"  # type: ignore[union-attr]
 
 
 def _takes_memory(user: Node) -> bool:

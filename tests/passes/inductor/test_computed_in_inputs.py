@@ -125,6 +125,12 @@ def not_in_memory(x: Tensor, y: Tensor) -> Tensor:
     return x + 1
 
 
+def in_two_inputs(x: Tensor, y: Tensor) -> None:
+    """Inductor stores it into both in one kernel."""
+    x.mul_(2)
+    y.copy_(x)
+
+
 def a_product(x: Tensor, y: Tensor) -> Tensor:
     """A kernel of a library computes it, into memory of its own."""
     x.copy_(x @ y)
@@ -158,6 +164,7 @@ def old_value_kept_by_another_input(x: Tensor, y: Tensor) -> Tensor:
         old_value_in_another_shape,
         old_value_through_a_view,
         not_in_memory,
+        in_two_inputs,
         a_product,
         other_strides,
         convolved,
