@@ -164,7 +164,7 @@ class ReinplacePass(CustomGraphPass):
             retell_begins(graph)
         move_with_bases(graph)
         report = self._reinplaced(graph, target) if target else Report()
-        if target is INDUCTOR:
+        if target is INDUCTOR and self.order == "free":
             attempts.wrote(computed_in_inputs.compute(graph) > 0)
         single_lists.store_apart(graph)
         windows.reshape(graph)

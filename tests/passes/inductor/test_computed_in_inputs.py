@@ -10,12 +10,13 @@ import pytest
 import torch
 from torch.fx import GraphModule
 
-from pytest_reinplace.passes import verify
+from pytest_reinplace.passes import inductor_options, verify
 from pytest_reinplace.passes.fuzz.builder import GraphBuilder
 from pytest_reinplace.passes.inductor import computed_in_inputs
 from pytest_reinplace.passes.inductor.target import INDUCTOR
+from pytest_reinplace.passes.oracle.call import called, differences, peak
 from pytest_reinplace.passes.oracle.tally import tallied
-from pytest_reinplace.passes.reinplacing.facts.options import Options
+from pytest_reinplace.passes.reinplacing.facts.options import Options, Ordering
 from pytest_reinplace.passes.reinplacing.run import reinplace_graph
 
 from ..trace import arange, functional, ops
@@ -49,9 +50,10 @@ def square() -> Tensor:
 # -- one value -----------------------------------------------------------------------------------
 
 
-def zeros_added_to(out: Tensor, index: Tensor, x: Tensor) -> None:
+def zeros_added_to(out: Tensor, index: Tensor, x: Tensor) -> list[Tensor]:
     out.zero_()
     out.index_add_(0, index, x)
+    return []
 
 
 def divided_and_scattered(x: Tensor, index: Tensor, y: Tensor) -> Tensor:
@@ -238,6 +240,22 @@ def turned_over(x: Tensor, y: Tensor) -> Tensor:
 )
 def test_values_are_in_an_input_in_turn(fn: Callable[..., Any], count: int) -> None:
     assert stores(fn, square(), square() + 1) == count
+
+
+# -- inside Inductor ---------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(("order", "held"), [("free", 0), ("keep", 64 * 64 * 4)])
+def test_the_buffer_is_gone_unless_the_order_is_to_be_kept(order: Ordering, held: int) -> None:
+    torch.compiler.reset()
+    compiled = torch.compile(zeros_added_to, fullgraph=True, options=inductor_options(order=order))
+
+    def given() -> list[Tensor]:
+        return [torch.ones(64, 64), torch.tensor([5, 2, 5]), torch.arange(192.0).view(3, 64)]
+
+    assert not list(differences(called(zeros_added_to, given()), called(compiled, given())))
+    assert peak(compiled, given()) == held
 
 
 # -- any graph -------------------------------------------------------------------------------------
