@@ -12,6 +12,7 @@ out alike. It is cheaper because Inductor stores the value in any case: now it d
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -104,10 +105,21 @@ class _Inputs:
         first, second = one.meta.get("val"), other.meta.get("val")
         if not isinstance(first, torch.Tensor) or not isinstance(second, torch.Tensor):
             return False
-        if first.dim() != second.dim() or not reads_alike(first, second):
+        return reads_alike(first, second) and self._are_equal(_layout(first), _layout(second))
+
+    def _are_equal(self, first: Sequence[Any], second: Sequence[Any]) -> bool:
+        if len(first) != len(second):
             return False
-        pairs = zip(_layout(first), _layout(second), strict=True)
-        return all(self._geometry.equal(as_size(a), as_size(b)) for a, b in pairs)
+        return all(self._geometry.equal(as_size(a), as_size(b)) for a, b in zip(first, second, strict=True))
+
+    def _is_elementwise(self, node: Node, given: Node) -> bool:
+        """Return whether element i of a node, in the shape of an input, is computed of elements i alone."""
+        target: Any = node.target
+        val = node.meta.get("val")
+        if not is_operator(target) or not isinstance(val, torch.Tensor):
+            return False
+        in_order = torch.Tag.pointwise in target.tags or schema_of(target).keeps_order
+        return in_order and self._are_equal(val.size(), given.meta["val"].size())
 
     def _are_over(self, readers: list[Node], given: Node, until: Node) -> bool:
         """Return whether readers of a value, or of an input, want it no more once the next value is stored.
@@ -121,7 +133,7 @@ class _Inputs:
             user, is_own = pending.pop()
             if self._order[user] > self._order[until] or is_collective(user.target):
                 return False
-            is_own = is_own and (_is_elementwise(user, given) or user is until)
+            is_own = is_own and (self._is_elementwise(user, given) or user is until)
             if user is until:
                 if not is_own:
                     return False
@@ -170,14 +182,6 @@ def _may_take_input(user: Node) -> bool:
     if not is_operator(user.target):
         return is_wrapper(user.target)
     return user.target is not aten.convolution.default and not is_collective(user.target)
-
-
-def _is_elementwise(node: Node, given: Node) -> bool:
-    """Return whether element i of a node, in the shape of an input, is computed of elements i alone."""
-    target: Any = node.target
-    if not is_operator(target) or not (torch.Tag.pointwise in target.tags or schema_of(target).keeps_order):
-        return False
-    return bool(node.meta["val"].size() == given.meta["val"].size())
 
 
 def _layout(val: torch.Tensor) -> tuple[Any, ...]:

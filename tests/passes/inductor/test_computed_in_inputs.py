@@ -202,6 +202,16 @@ def test_inputs_that_share_bytes_stay() -> None:
     assert computed_in_inputs.compute(b.graph) == 0
 
 
+def test_sizes_that_data_tell_are_compared_without_a_guard() -> None:
+    def program(x: Tensor, y: Tensor, count: Tensor) -> Tensor:
+        rows = x + y[: count.item()]
+        x.mul_(rows.sum())
+        return x @ y
+
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        assert stores(program, square()[:1].clone(), square(), torch.tensor(3)) == 0
+
+
 # -- values in turn --------------------------------------------------------------------------------
 
 
