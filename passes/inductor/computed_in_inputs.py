@@ -12,7 +12,6 @@ out alike. It is cheaper because Inductor stores the value in any case: now it d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -64,8 +63,8 @@ class _Inputs:
             return 0
         value, until, moved = base_of(source), epilogue, 0
         readers = [user for user in given.users if user is not epilogue]  # of what it holds before the call
-        if self._are_alike(source, value) and self._may_be_in(given, value):
-            if not self._are_over(readers, given, value):
+        if self._may_be_in(given, value):
+            if not self._are_over(readers, value):
                 return 0
             self._store(given, value, epilogue)
             moved, until = 1, value
@@ -82,8 +81,8 @@ class _Inputs:
             if node in seen:
                 continue
             seen.add(node)
-            is_free = self._may_be_in(given, node) and self._are_over(list(node.users), given, until)
-            if is_free and self._are_over(readers, given, node):
+            is_free = self._may_be_in(given, node) and self._are_over(list(node.users), until)
+            if is_free and self._are_over(readers, node):
                 return node
             pending += node.all_input_nodes
         return None
@@ -105,23 +104,12 @@ class _Inputs:
         first, second = one.meta.get("val"), other.meta.get("val")
         if not isinstance(first, torch.Tensor) or not isinstance(second, torch.Tensor):
             return False
-        return reads_alike(first, second) and self._are_equal(_layout(first), _layout(second))
-
-    def _are_equal(self, first: Sequence[Any], second: Sequence[Any]) -> bool:
-        if len(first) != len(second):
+        if first.dim() != second.dim() or not reads_alike(first, second):
             return False
-        return all(self._geometry.equal(as_size(a), as_size(b)) for a, b in zip(first, second, strict=True))
+        pairs = zip(_layout(first), _layout(second), strict=True)
+        return all(self._geometry.equal(as_size(a), as_size(b)) for a, b in pairs)
 
-    def _is_elementwise(self, node: Node, given: Node) -> bool:
-        """Return whether element i of a node, in the shape of an input, is computed of elements i alone."""
-        target: Any = node.target
-        val = node.meta.get("val")
-        if not is_operator(target) or not isinstance(val, torch.Tensor):
-            return False
-        in_order = torch.Tag.pointwise in target.tags or schema_of(target).keeps_order
-        return in_order and self._are_equal(val.size(), given.meta["val"].size())
-
-    def _are_over(self, readers: list[Node], given: Node, until: Node) -> bool:
+    def _are_over(self, readers: list[Node], until: Node) -> bool:
         """Return whether readers of a value, or of an input, want it no more once the next value is stored.
 
         What is computed of it and put off wants it where it is used. The next value may be computed of it,
@@ -133,7 +121,7 @@ class _Inputs:
             user, is_own = pending.pop()
             if self._order[user] > self._order[until] or is_collective(user.target):
                 return False
-            is_own = is_own and (self._is_elementwise(user, given) or user is until)
+            is_own = is_own and (_is_elementwise(user) or user is until)
             if user is until:
                 if not is_own:
                     return False
@@ -154,7 +142,6 @@ class _Inputs:
         if epilogue is None:
             epilogue = emitter.call(value, aten.copy_.default, (given, value))
             epilogue.meta["val"] = given.meta["val"]
-        self._stored[value] = False
         value.append(epilogue)
         value.replace_all_uses_with(given, delete_user_cb=lambda user: user is not epilogue)
         epilogue.args = (given, value)
@@ -181,7 +168,15 @@ def _may_take_input(user: Node) -> bool:
     """
     if not is_operator(user.target):
         return is_wrapper(user.target)
-    return user.target is not aten.convolution.default and not is_collective(user.target)
+    return user.target is not aten.convolution.default
+
+
+def _is_elementwise(node: Node) -> bool:
+    """Return whether element i of a node, counted row by row, is computed of elements i alone."""
+    target: Any = node.target
+    if not is_operator(target):
+        return False
+    return torch.Tag.pointwise in target.tags or schema_of(target).keeps_order
 
 
 def _layout(val: torch.Tensor) -> tuple[Any, ...]:

@@ -11,7 +11,9 @@ import torch
 from torch.fx import GraphModule
 
 from pytest_reinplace.passes import inductor_options, verify
+from pytest_reinplace.passes._torch import storage_key
 from pytest_reinplace.passes.fuzz.builder import GraphBuilder
+from pytest_reinplace.passes.graph.alias import viewed
 from pytest_reinplace.passes.inductor import computed_in_inputs
 from pytest_reinplace.passes.inductor.target import INDUCTOR
 from pytest_reinplace.passes.oracle.call import called, differences, peak
@@ -40,6 +42,9 @@ def stores(fn: Callable[..., Any], *args: Any, dynamic: bool = False) -> int:
     expected = copy.deepcopy(gm)
     rewritten(gm)
     verify.assert_equivalent(expected, gm, inputs)
+    for node in gm.graph.nodes:
+        if (source := viewed(node)) is not None and isinstance(node.meta["val"], Tensor):
+            assert storage_key(node.meta["val"]) == storage_key(source.meta["val"])
     return moved.pop()
 
 
@@ -72,9 +77,26 @@ def filled_and_multiplied(x: Tensor, index: Tensor, y: Tensor) -> Tensor:
     return x @ y
 
 
+def added_and_scattered_into_a_part(x: Tensor, index: Tensor, y: Tensor) -> Tensor:
+    x.mul_(y)
+    x[2:].index_add_(1, index, y[2:])
+    return x.sum()
+
+
 def written_before(x: Tensor, index: Tensor, y: Tensor) -> Tensor:
     x[index] = 7
     x.mul_(y)
+    return x @ y
+
+
+def multiplied_and_inverted(x: Tensor, index: Tensor, y: Tensor) -> Tensor:
+    """A kernel that is no product, and has no name of ours."""
+    x.mul_(y)
+    return torch.linalg.inv_ex(x)[1]
+
+
+def reshaped(x: Tensor, index: Tensor, y: Tensor) -> Tensor:
+    x.copy_((x.unsqueeze(0) * 2).squeeze(0) + y)
     return x @ y
 
 
@@ -82,10 +104,13 @@ def written_before(x: Tensor, index: Tensor, y: Tensor) -> Tensor:
 @pytest.mark.parametrize(
     "fn",
     [
+        multiplied_and_inverted,
+        reshaped,
         zeros_added_to,
         divided_and_scattered,
         multiplied_and_written_by_an_operator,
         filled_and_multiplied,
+        added_and_scattered_into_a_part,
         written_before,
     ],
 )
@@ -107,6 +132,11 @@ def old_value_wanted_later(x: Tensor, y: Tensor) -> Tensor:
 
 def old_value_in_other_places(x: Tensor, y: Tensor) -> Tensor:
     x.copy_(x.flip(0) * y)
+    return x @ y
+
+
+def old_value_in_its_place_and_in_others(x: Tensor, y: Tensor) -> Tensor:
+    x.copy_((x.flip(0) + x) * y)
     return x @ y
 
 
@@ -163,6 +193,7 @@ def old_value_kept_by_another_input(x: Tensor, y: Tensor) -> Tensor:
         returned,
         old_value_wanted_later,
         old_value_in_other_places,
+        old_value_in_its_place_and_in_others,
         old_value_in_another_shape,
         old_value_through_a_view,
         not_in_memory,
@@ -202,14 +233,16 @@ def test_inputs_that_share_bytes_stay() -> None:
     assert computed_in_inputs.compute(b.graph) == 0
 
 
-def test_sizes_that_data_tell_are_compared_without_a_guard() -> None:
-    def program(x: Tensor, y: Tensor, count: Tensor) -> Tensor:
-        rows = x + y[: count.item()]
-        x.mul_(rows.sum())
-        return x @ y
-
-    with torch._dynamo.config.patch(capture_scalar_outputs=True):
-        assert stores(program, square()[:1].clone(), square(), torch.tensor(3)) == 0
+def test_what_a_write_returns_is_the_input() -> None:
+    b = GraphBuilder()
+    x, y = b.placeholder(square()), b.placeholder(square())
+    filled = b.graph.call_function(aten.fill_.Scalar, (x, 3))
+    filled.meta["val"] = x.meta["val"]
+    value = b.call(aten.mul.Tensor, y, 2)
+    product, old = b.call(aten.mm.default, value, value), b.call(aten.neg.default, filled)
+    b.graph.call_function(aten.copy_.default, (x, value)).meta["val"] = x.meta["val"]
+    b.graph.output((product, old))
+    assert computed_in_inputs.compute(b.graph) == 0
 
 
 # -- values in turn --------------------------------------------------------------------------------
@@ -220,6 +253,12 @@ def in_turn(x: Tensor, y: Tensor) -> Tensor:
     z = x @ y
     x.sub_(z.relu())
     return z
+
+
+def in_turn_and_a_product_added(x: Tensor, y: Tensor) -> Tensor:
+    x.mul_(2)
+    x.copy_(torch.addmm(x, x, y))
+    return y + 1
 
 
 def in_turn_and_read_later(x: Tensor, y: Tensor) -> Tensor:
@@ -246,7 +285,14 @@ def turned_over(x: Tensor, y: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize(
-    ("fn", "count"), [(in_turn, 1), (in_turn_and_read_later, 0), (three_in_turn, 3), (turned_over, 0)]
+    ("fn", "count"),
+    [
+        (in_turn, 1),
+        (in_turn_and_a_product_added, 1),
+        (in_turn_and_read_later, 0),
+        (three_in_turn, 3),
+        (turned_over, 0),
+    ],
 )
 def test_values_are_in_an_input_in_turn(fn: Callable[..., Any], count: int) -> None:
     assert stores(fn, square(), square() + 1) == count
