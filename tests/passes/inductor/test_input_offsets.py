@@ -165,8 +165,11 @@ def test_what_a_kernel_views_for_a_wrapper_begins_where_the_base_does(
     assert not graph.find_nodes(op="call_function", target=aten.slice.Tensor)
 
 
-def test_in_items_of_another_size_a_view_is_counted_in_what_the_kernel_returns() -> None:
-    _, view, count = view_of(as_ints, offset=10, dtype=torch.int64, of_wrapper=True)
+@pytest.mark.parametrize("wrapped", [(as_ints,), (as_ints, sliced)])
+def test_in_items_of_another_size_a_view_is_counted_in_what_the_kernel_returns(
+    wrapped: tuple[Callable[[Graph, Node], Node], ...],
+) -> None:
+    _, view, count = view_of(*wrapped, offset=10, dtype=torch.int64, of_wrapper=True)
     assert (view.args[3], count) == (4, 1)
 
 
