@@ -130,6 +130,7 @@ def joint(gm: GraphModule, fake_mode: Any) -> None:
     """Run Inductor's joint-graph passes over a graph."""
     with private("torch._inductor.virtualized", "V").set_fake_mode(fake_mode):
         private("torch._inductor.compile_fx", "_recursive_joint_graph_passes")(gm)
+    gm.recompile()  # some of these passes do not, unlike the post-grad stage at its end
 
 
 def post_grad(gm: GraphModule, fake_mode: Any) -> None:

@@ -43,9 +43,10 @@ class Recorder:
         self.ledger: Ledger = Ledger(self._attributes, self._state)
 
     @contextlib.contextmanager
-    def passed(self, name: str) -> Iterator[None]:
-        """Follow one pass, which may be inside another one."""
+    def passed(self, name: str, stage: str = "") -> Iterator[None]:
+        """Follow one pass, which may be inside another one; it may begin a stage."""
         self.look()
+        self.stage = stage or self.stage
         self._open.append(name)
         start, count = time.perf_counter(), len(self.ledger.applications)
         self._seconds = 0.0

@@ -80,8 +80,8 @@ def recorded(
                 _followed(recorder, gm, name, part)
     except Exception as raised:  # noqa: BLE001  (told with the ledger)
         error = raised
+        gm.recompile()
     recorder.look()
-    gm.recompile()
     if check == "off" or inputs is None:
         return recorder.ledger, error
     return checked(recorder.ledger, inputs, each=check == "rules", regenerated=regenerated), error
@@ -95,6 +95,7 @@ def _followed(recorder: Recorder, gm: GraphModule, name: str, part: Callable[...
     recorder.stage = ""
     with recorder.passed(name), _members_told(part, recorder):
         on_graph_module(part)(gm)
+    gm.recompile()
 
 
 def _parts(pipeline: Pipeline) -> Iterator[tuple[str, Callable[..., Any] | None]]:

@@ -74,10 +74,8 @@ class Watch:
         if recorder is None:
             yield
             return
-        recorder.look()
-        if self._takes_others:  # else whoever runs the passes says what they are
-            recorder.stage = stage or recorder.stage
-        with recorder.passed(name):
+        # Where one graph is followed, whoever runs the passes says what their stage is.
+        with recorder.passed(name, stage if self._takes_others else ""):
             yield
 
     @contextlib.contextmanager

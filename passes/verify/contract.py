@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import operator
 import warnings
@@ -279,4 +280,5 @@ def _alone(run: Effects) -> set[int]:
     """Return the positions of the outputs whose storage nothing else has."""
     values = [value for _, value in (*run.outputs, *run.inputs)]
     keys = [address(v) if isinstance(v, torch.Tensor) and v.layout == torch.strided else 0 for v in values]
-    return {i for i in range(len(run.outputs)) if keys[i] == 0 or keys.count(keys[i]) == 1}
+    count = collections.Counter(keys)
+    return {i for i, key in enumerate(keys[: len(run.outputs)]) if key == 0 or count[key] == 1}

@@ -149,8 +149,9 @@ def assert_equivalent(
 def in_common(expected: Effects, actual: Effects) -> tuple[Effects, Effects]:
     """Return two runs without the buffers that only one of the graphs takes from its module."""
     ours, theirs = ({name for name, _ in run.inputs} for run in (expected, actual))
+    both = ours & theirs
     one, two = (
-        Effects(run.outputs, [(name, value) for name, value in run.inputs if name in ours & theirs])
+        Effects(run.outputs, [(name, value) for name, value in run.inputs if name in both])
         for run in (expected, actual)
     )
     return one, two

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -461,3 +462,23 @@ def test_collectives_are_imitated_even_where_there_is_a_process_group(
 
     assert check(build(False), build(False), [ones()]).status == "same"
     assert check(build(False), build(True), [ones()]).is_different
+
+
+# -- what it costs ----------------------------------------------------------------------------------
+
+
+def seconds(count: int) -> float:
+    """Return the CPU time to check a graph of so many inputs and outputs."""
+    made = torch.fx.Graph()
+    inputs = [made.placeholder(f"x{i}") for i in range(count)]
+    made.output([made.call_function(aten.neg.default, (x,)) for x in inputs])
+    gm, values = GraphModule({}, made), [torch.ones(1) for _ in inputs]
+    start = time.process_time()
+    assert check(gm, copied(gm), values).status == "same"
+    return time.process_time() - start
+
+
+def test_the_time_grows_with_the_graph_and_not_with_its_square() -> None:
+    seconds(10)
+    few, many = (min(seconds(count) for _ in range(2)) for count in (2_000, 16_000))
+    assert many < 24 * few, f"{few:.2f} s for 2,000, {many:.2f} s for 16,000"
