@@ -187,6 +187,7 @@ class ReinplacePass(CustomGraphPass):
         if not kind.occurs_in(graph):
             attempts.reinplaced(writes=False, is_open=False)
             return Report()
+        attempts.compared(by_peak=self.policy == "peak")
         policy: Policy = "speed" if attempts.way() == "speed" else self.policy
         asking = return_inputs(graph, regenerated_outputs(graph))
         options = Options(policy, self.order, target, caller_of(graph))

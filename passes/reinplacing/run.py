@@ -35,7 +35,9 @@ def reinplace(gm: GraphModule, *, policy: Policy = "memory", order: Ordering = "
         gm: a functional graph as AOTAutograd gives it to the post-grad stage; changed in place and
             recompiled.
         policy: ``"memory"``: hold and copy the fewest bytes; ``"speed"``: for a compiler that fuses
-            elementwise operators, leave view scatters functional where it computes them on the way.
+            elementwise operators, leave view scatters functional where it computes them on the way;
+            ``"peak"``: as ``"memory"`` for a graph alone. Inside Inductor it weighs two schedules by what
+            they hold, where ``"memory"`` weighs what they move as well.
         order: ``"free"``: readers of an old value may move in front of the write that replaces it, where
             that saves a copy; ``"keep"``: the nodes keep their order.
 

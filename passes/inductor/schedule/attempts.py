@@ -37,6 +37,7 @@ class Attempt:
         graphs: how many graphs were reinplaced in it: subgraphs have schedules of their own.
         writes: whether anything was written in place in one of them.
         is_open: whether the other way might be cheaper.
+        by_peak: whether the way that holds less is the cheaper one, whatever it moves (``policy="peak"``).
         why: why nothing is reinplaced, where it is not.
         settled: what is to be called once this attempt is the one that counts.
         copied: what must be in place and is copied in it, and why, where it is for no reason of its own.
@@ -48,6 +49,7 @@ class Attempt:
     graphs: int = 0
     writes: bool = False
     is_open: bool = False
+    by_peak: bool = False
     why: str = ""
     settled: list[Callable[[], None]] = dataclasses.field(default_factory=list)
     copied: list[tuple[Outcome, str]] = dataclasses.field(default_factory=list)
@@ -103,6 +105,13 @@ def reinplaced(*, writes: bool, is_open: bool) -> None:
         attempt.graphs += 1
         attempt.writes |= writes
         attempt.is_open = is_open and attempt.graphs == 1
+
+
+def compared(*, by_peak: bool) -> None:
+    """Note how the two ways of a graph are compared."""
+    attempt = _attempt.get()
+    if attempt is not None:
+        attempt.by_peak = by_peak
 
 
 def wrote(something: bool) -> None:

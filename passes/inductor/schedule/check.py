@@ -60,7 +60,7 @@ def _compare(attempt: Attempt, nodes: list[Any]) -> None:
         return
     cost, other = _asked(cost_of, nodes), attempt.other
     if other is not None:
-        if cost is None or cost.is_above(other):
+        if cost is None or cost.is_above(other, by_peak=attempt.by_peak):
             raise Retry(Attempt("as asked", is_last=True), f"{cost}, by the other policy {other}")
     elif cost is not None:
         raise Retry(Attempt("speed", other=cost), f"{cost}, by the other policy perhaps less")

@@ -30,11 +30,17 @@ class Cost:
     peak: int
     moved: int
 
-    def is_above(self, other: Cost) -> bool:
+    def is_above(self, other: Cost, *, by_peak: bool = False) -> bool:
         """Return whether a schedule costs more and holds no less.
 
         A byte that is held is worth one that is moved: what saves few bytes by many calls is no gain.
+
+        Args:
+            other: the cost of the other one.
+            by_peak: whether the bytes that are held count, and those that are moved only where these are equal.
         """
+        if by_peak:
+            return (self.peak, self.moved) > (other.peak, other.moved)
         return self.peak >= other.peak and self.peak + self.moved > other.peak + other.moved
 
 

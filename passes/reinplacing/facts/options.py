@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 from ...errors import ReinplaceError
 from .target import NODE_BY_NODE, Target
 
-Policy = Literal["memory", "speed"]
+Policy = Literal["memory", "peak", "speed"]
 Ordering = Literal["free", "keep"]
 Stage = Literal["reinplace", "post_grad"]
 

@@ -111,13 +111,13 @@ class Made:
         monkeypatch.setattr(check, "cost_of", noting)
         monkeypatch.setattr(check, "problem", counting)
 
-    def of(self, program: Callable[..., Any]) -> int:
+    def of(self, program: Callable[..., Any], **options: Any) -> int:
         """Compile a program, compare it with eager mode, and return the most bytes that it holds."""
         expected, given = ([arange(24, 24).float(), arange(4, 16, 16).float()] for _ in range(2))
         result = program(*expected)
         torch.compiler.reset()
         with fresh_inductor_cache(), observe(lambda report, _: self.reports.append(report)):
-            function = torch.compile(program, fullgraph=True, options=inductor_options())
+            function = torch.compile(program, fullgraph=True, options=inductor_options(**options))
             actual = function(*given)
             for one, other in zip((result, *expected), (actual, *given), strict=True):
                 torch.testing.assert_close(one, other)
@@ -195,6 +195,22 @@ def test_what_holds_more_is_never_chosen_and_what_saves_little_by_many_calls_nei
     assert Cost(peak=8, moved=2).is_above(Cost(peak=8, moved=1))
     assert not Cost(peak=4, moved=99).is_above(Cost(peak=8, moved=1))
     assert not Cost(peak=8, moved=1).is_above(Cost(peak=8, moved=1))
+
+
+def test_by_the_peak_what_is_moved_decides_between_equals_alone() -> None:
+    assert Cost(peak=8, moved=1).is_above(Cost(peak=7, moved=99), by_peak=True)
+    assert not Cost(peak=7, moved=99).is_above(Cost(peak=8, moved=1), by_peak=True)
+    assert Cost(peak=8, moved=2).is_above(Cost(peak=8, moved=1), by_peak=True)
+    assert not Cost(peak=8, moved=1).is_above(Cost(peak=8, moved=1), by_peak=True)
+
+
+def test_the_schedule_that_holds_less_is_kept_where_the_peak_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made, other = Made(monkeypatch), Made(monkeypatch)
+    assert made.of(in_columns, policy="peak") < other.of(in_columns)
+    (report,), (usual,) = made.reports, other.reports
+    assert not any(o.fused for o in report.outcomes) and any(o.fused for o in usual.outcomes)
 
 
 def smoothed(x: Tensor, tiles: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import time
 import traceback
 from collections.abc import Callable, Mapping
@@ -19,13 +20,14 @@ from typing import Any
 import pytest
 import torch
 from torch._dynamo.utils import counters
-from torch._inductor import metrics
 
 from pytest_reinplace.call import call, peak
 from pytest_reinplace.capture import triton_cpu
 from pytest_reinplace.capture.capture import Capture
 from pytest_reinplace.entry.entry import Entry, Preset, load
 from pytest_reinplace.entry.run import built, called, configured, importable, plainly
+from pytest_reinplace.lowered.called import Call
+from pytest_reinplace.lowered.calls import Calls
 
 from ...house.checkout import ROOT
 
@@ -33,6 +35,8 @@ CORPUS = os.environ.get("BESIDE_CORPUS", "*").split(",")
 SECONDS = float(os.environ.get("BESIDE_SECONDS", "36000"))
 STOCK, WITHOUT, WITH = "inductor", "exact", "post_grad"
 COSTS = "clones", "clone_bytes", "kernels", "peak_bytes"
+# Lines of a program that launch a kernel or call a library. One kernel for a CPU may have several loops.
+LAUNCH = re.compile(r"\s*(\w+ = )?(cpp_\w+\(|\w+\.run\(|extern_kernels\.|torch\.ops\.|aten\.)")
 CHOOSING = "fuse_attention", "addmm", "mkldnn", "qlinear", "qconv", "mm_plus_mm", "softmax"
 Figures = Mapping[str, Any]
 
@@ -40,7 +44,6 @@ Figures = Mapping[str, Any]
 def figures(entry: Entry, preset: Preset, name: str) -> Figures:
     """Return what an entry costs when it is compiled with a pass."""
     torch.compiler.reset()
-    metrics.reset()
     counters.clear()
     folder = entry.path.parent
     with importable(folder, ROOT), triton_cpu.working(), built(entry, preset) as program, configured(entry):
@@ -49,18 +52,24 @@ def figures(entry: Entry, preset: Preset, name: str) -> Figures:
             fast = call.compiled(program.fn, dynamic=entry.dynamic or None)
             called(fast, program, entry)
         matched = {k: n for k, n in counters["inductor"].items() if any(part in k for part in CHOOSING)}
-        kernels = metrics.generated_kernel_count
         run: Callable[[], Any] = functools.partial(plainly, fast, program, entry)
-        run()
+        calls = Calls()
+        with calls.noting():
+            run()
         peak_bytes = peak.measured(run)[1]
     cloned = [one for one in capture.report.outcomes if not one.reinplaced]
     return {
         "clones": len(cloned),
         "clone_bytes": sum(one.nbytes or 0 for one in cloned),
-        "kernels": kernels,
+        "kernels": sum(map(_launches, calls.found)),
         "peak_bytes": peak_bytes,
         "matched": matched,
     }
+
+
+def _launches(call: Call) -> int:
+    lines = call.program.text.splitlines()
+    return sum(LAUNCH.match(lines[number - 1]) is not None for number in call.lines)
 
 
 def worse(found: Mapping[str, Figures]) -> list[str]:
