@@ -37,7 +37,7 @@ class Cost:
 
         Args:
             other: the cost of the other one.
-            by_peak: whether the bytes that are held count, and those that are moved only where these are equal.
+            by_peak: whether what is held counts, and what is moved only where that is equal.
         """
         if by_peak:
             return (self.peak, self.moved) > (other.peak, other.moved)
