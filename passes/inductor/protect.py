@@ -24,7 +24,7 @@ from ._torch import (
 )
 from .defects import defended
 from .identity import state
-from .mend import epilogues, factors
+from .mend import constants, epilogues, factors
 from .mend.real_views import count_in_reals
 from .mend.wrapper_views import count_from_bases
 from .schedule import attempts, check
@@ -95,6 +95,8 @@ class ProtectPass(CustomGraphPass):
             factors.write_out(graph)
             if defended("recomputed-from-written"):
                 epilogues.save_readers(graph)
+            if self.is_last:
+                constants.make_late(graph)
         except Exception as error:  # noqa: BLE001  (a compile never fails because of us)
             skip(journal, "copies are not protected", error)
 

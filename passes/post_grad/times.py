@@ -43,6 +43,10 @@ class Times:
         """Return whether only the backward needs a node."""
         return node in self._late
 
+    def is_gradient(self, node: Node) -> bool:
+        """Return whether a node is computed of what the backward is given."""
+        return node in self._backward
+
     def handed_over(self) -> set[Node]:
         """Return what the backward needs and the forward could compute."""
         return _reached(self._late, lambda node: node.all_input_nodes) - self._backward

@@ -69,8 +69,13 @@ def cost_of(nodes: list[Any]) -> Cost:
     for place, node in enumerate(nodes):
         held[steps[place]] -= sum(sizes[name] for name in _reused(place, node, lives, sizes, races))
     working = {step: node for step, node in zip(steps, nodes, strict=True) if not _torch.does_nothing(node)}
-    started = sum(_ON_CPU if _torch.is_on_cpu(node) else _ON_GPU for node in working.values())
+    started = sum(start(on_cpu=_torch.is_on_cpu(node)) for node in working.values())
     return Cost(max(held), started + sum(_moved(node, lives, sizes, races) for node in nodes))
+
+
+def start(*, on_cpu: bool) -> int:
+    """Return the bytes that could be moved while a call is started."""
+    return _ON_CPU if on_cpu else _ON_GPU
 
 
 def _steps(nodes: list[Any]) -> list[int]:
