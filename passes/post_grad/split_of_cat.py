@@ -15,7 +15,7 @@ from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 
 from .. import _torch
-from ..graph.alias import is_view, uses, written
+from ..graph.alias import alias_of, is_view, uses, written
 from ..graph.journal import erase
 from ..memory.region import is_static
 from ..ops.schema import argument, is_operator, schema_of, target_name, tensors
@@ -84,9 +84,20 @@ def _why_not(ground: Ground, split: Node, parts: Sequence[Node]) -> str:
         if user.target is not operator.getitem and user.op != "output" and (why := _told_by(user, name)):
             return why
     # What is empty shares nothing. One piece that is returned is seen with no other, and lies as its part.
-    returned = [name for user, name in found if user.op == "output" and not _is_empty(name.meta["val"])]
-    is_alone = returned and all(name is returned[0] and name in split.users for name in returned)
-    return _SHOWN if returned and not (is_alone and has_usual_strides(returned[0].meta["val"])) else ""
+    shown = [name for user, name in found if user.op == "output" and not _is_empty(name.meta["val"])]
+    pieces = {_piece(name, split) for name in shown}
+    return _SHOWN if len(pieces) > 1 or not all(map(_is_usual, pieces)) else ""
+
+
+def _piece(name: Node, split: Node) -> Node | None:
+    """Return the piece that a value is, or is a view of; of all pieces together none."""
+    while name is not split and name not in split.users:
+        name = alias_of(name)  # type: ignore[assignment]
+    return None if name is split else name
+
+
+def _is_usual(piece: Node | None) -> bool:
+    return piece is not None and has_usual_strides(piece.meta["val"])
 
 
 def _told_by(user: Node, name: Node) -> str:

@@ -10,8 +10,9 @@ import torch
 from torch.library import custom_op
 
 from pytest_reinplace import AssertGraph
+from pytest_reinplace.passes.post_grad import find
 
-from ..trace import arange
+from ..trace import arange, functional
 from .stages import as_traced, by_inductor, by_rule
 from .test_cat_of_split import targets
 
@@ -113,6 +114,15 @@ def test_what_shows_the_whole_stays_and_is_hidden(program: Callable[..., Any], r
     assert by_inductor(program, *args) == 0
 
 
+def test_all_pieces_returned_as_one_list_stay() -> None:
+    gm, _ = functional(read, arange(2, 2), arange(2, 3))
+    (split,) = gm.graph.find_nodes(op="call_function", target=aten.split_with_sizes.default)
+    (output,) = gm.graph.find_nodes(op="output")
+    output.args = ((split, *output.args[0]),)  # type: ignore[misc]
+    applied = find("split_of_cat").apply(gm)
+    assert [r.reason for r in applied.refused] == ["the whole is returned"]
+
+
 def copied_back(a: Tensor, b: Tensor) -> Tensor:
     """The pieces go into the other operand: the second store comes behind the first."""
     x, y = torch.split_with_sizes(torch.cat([a, b], 1), [2, 2], 1)
@@ -164,10 +174,32 @@ def one_returned(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     return x, y + 1
 
 
-def test_one_piece_is_returned_where_it_lies_as_its_part_does() -> None:
-    applied, gm = by_rule("split_of_cat", one_returned, arange(2, 2), arange(3, 2))
+def one_returned_with_views(a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
+    x, y = torch.split_with_sizes(torch.cat([a.sin(), b.cos()], 0), [2, 3])
+    return x.t(), y + 1, x, x.t()[1:]
+
+
+@pytest.mark.parametrize("program", [one_returned, one_returned_with_views])
+def test_one_piece_is_returned_where_it_lies_as_its_part_does(program: Callable[..., Any]) -> None:
+    applied, gm = by_rule("split_of_cat", program, arange(2, 2), arange(3, 2))
     assert len(applied.rewritten) == 1 and aten.cat.default not in targets(gm)
-    assert by_inductor(one_returned, arange(2, 2), arange(3, 2)) == 0
+    assert by_inductor(program, arange(2, 2), arange(3, 2)) == 0
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x, y: (x.t(), y[1:]),  # views of two pieces
+        lambda x, y: (x[0], torch.split(torch.cat([x.sin(), y.sin()], 1), [2, 2], 1)[1].t()),  # with gaps
+    ],
+)
+def test_views_of_two_pieces_and_of_one_with_gaps_stay(program: Callable[..., Any]) -> None:
+    def whole(a: Tensor, b: Tensor) -> Any:
+        return program(*torch.split_with_sizes(torch.cat([a.sin(), b.cos()], 0), [2, 2]))
+
+    applied, gm = by_rule("split_of_cat", whole, arange(2, 2), arange(2, 2))
+    assert "the whole is returned" in [r.reason for r in applied.refused] and aten.cat.default in targets(gm)
+    assert by_inductor(whole, arange(2, 2), arange(2, 2)) == 0
 
 
 def pictures(
