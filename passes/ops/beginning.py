@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch.fx import Node
 
 from . import views
@@ -74,15 +75,26 @@ def asks_for_strides(node: Node) -> bool:
 
 
 def hands_on(target: Any) -> bool:
-    """Return whether the value of a target's nodes may lie in an operand's bytes, or begin where it does."""
+    """Return whether the value of a target's nodes may come to lie in an operand's bytes, or begins there."""
+    if begins_alike(target):
+        return True
+    schema = schema_of(target)
+    is_made = schema.is_copy or schema.name.startswith("aten::_foreach_")
+    return is_made or in_place_form(target) is not None
+
+
+def begins_alike(target: Any) -> bool:
+    """Return whether the value of a target's nodes may begin where an operand does, as a graph is written.
+
+    What makes memory begins at its beginning, but for what lays a copy out around its operand.
+    """
     if not is_operator(target):
         return True
     schema = schema_of(target)
     if schema.view or schema.view_or_copy or schema.hides_alias or any(r is not None for r in schema.returns):
         return True
-    if schema.is_copy or schema.is_scatter or schema.name.startswith("aten::_foreach_"):
-        return True
-    return not schema.name.startswith("aten::") or in_place_form(target) is not None
+    is_laid_around = schema.is_scatter or target is torch.ops.aten.copy.default
+    return is_laid_around or not schema.name.startswith("aten::")
 
 
 def _itemsize(node: Node) -> int:

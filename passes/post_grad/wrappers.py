@@ -21,11 +21,11 @@ from ..graph.alias import begin_of
 from ..graph.emit import Emitter, eager_values
 from ..graph.find_layouts import known
 from ..graph.sizes import makes_sizes
-from ..graph.spread import backward, names_one
+from ..graph.spread import names_one, spread
 from ..memory.region import Size, as_size
 from ..ops import wrapper, wrapper_check
-from ..ops.beginning import EXACT
-from ..ops.schema import is_operator, schema_of, tensors
+from ..ops.beginning import EXACT, begins_alike
+from ..ops.schema import argument, is_operator, schema_of, tensors
 from ..ops.wrapper_names import is_wrapper, wraps_operator
 from ..reinplacing.kinds import out_wrapper, wrapped_v2
 from ..reinplacing.kinds.kernel_launch import launch
@@ -94,12 +94,27 @@ def _staying(graph: Graph, found: Sequence[Node], untold: Collection[Node]) -> d
     stays = {node: _why_not(node) or (_UNTOLD if node in untold else "") for node in found}
     while later := [node for node in found if not stays[node] and _begins_later(node)]:
         asking = (node for node in graph.nodes if stays.get(node) != "" and names_one(node))
-        named = backward(dict.fromkeys(asking, EXACT))
+        named = spread({value: EXACT for node in asking for value in _counted_from(node)}, _begun_by)
         more = dict.fromkeys(filter(named.__contains__, later), _NAMED)
         if not more:
             break
         stays.update(more)
     return stays
+
+
+def _counted_from(node: Node) -> Sequence[Node]:
+    """Return the operands by whose beginnings a node goes, if it goes by any."""
+    schema = schema_of(node.target) if is_operator(node.target) else None
+    if schema is None or not schema.is_scatter:
+        return node.all_input_nodes
+    into: Any = argument(node, schema.names[0])  # what is stored there may lie anywhere
+    return (into,)
+
+
+def _begun_by(node: Node) -> Sequence[Node]:
+    """Return the operands that a node's value may begin like: what makes memory, begins at its beginning."""
+    is_made = node.op != "call_function" or not begins_alike(node.target)
+    return () if is_made else _counted_from(node)
 
 
 def _begins_later(node: Node) -> bool:

@@ -143,15 +143,52 @@ def test_one_that_begins_elsewhere_stays() -> None:
     assert [r.reason for r in applied.refused] == ["an offset into the storage of a result is named"]
 
 
-def test_what_is_counted_in_a_scatter_of_it_stays() -> None:
+def in_a_scatter(x: Tensor, y: Tensor) -> Tensor:
+    x[:1] = 7
+    return x
+
+
+def in_a_copy(x: Tensor, y: Tensor) -> Tensor:
+    return aten.copy(x, y)
+
+
+def in_a_view(x: Tensor, y: Tensor) -> Tensor:
+    return x[1:]
+
+
+@pytest.mark.parametrize("behind", [in_a_scatter, in_a_copy, in_a_view])
+def test_what_is_counted_in_what_begins_where_it_does_stays(behind: Callable[..., Any]) -> None:
     def program(x: Tensor, y: Tensor) -> Tensor:
         ops.scale(x, y)
-        x[:1] = 7
-        return x.as_strided((2, 2), (3, 1), 4) + 1
+        return behind(x, y).as_strided((2, 2), (3, 1), 4) + 1
 
     gm, _ = functional(program, arange(3, 3)[1:], arange(2, 3))
     applied = post_grad.find("wrappers").apply(gm)
     assert [r.reason for r in applied.refused] == ["an offset into the storage of a result is named"]
+
+
+ELSEWHERE: list[Callable[..., Any]] = [
+    lambda x, y: x.neg().as_strided((2, 2), (3, 1), 1),
+    lambda x, y: x.clone().as_strided((2, 2), (3, 1), 1),
+    lambda x, y: (y * 2).as_strided_scatter(x, (2, 3), (3, 1), 0),
+    lambda x, y: (y * 2).slice_scatter(x).as_strided((2, 2), (3, 1), 1),
+]
+
+
+@pytest.mark.parametrize("program", ELSEWHERE, ids=map(str, range(len(ELSEWHERE))))
+@pytest.mark.parametrize("v2", [False, True])
+def test_what_is_counted_in_other_memory_does_not_matter(program: Callable[..., Any], v2: bool) -> None:
+    """Also where it goes into that memory: where what is stored lies does not matter."""
+
+    def scaled(x: Tensor, y: Tensor) -> Tensor:
+        ops.scale(x, y)
+        return program(x, y) + 1  # type: ignore[no-any-return]
+
+    gm, inputs = functional(scaled, arange(3, 3)[1:], arange(2, 3), v2=v2)
+    after = copied(gm)
+    applied = post_grad.find("wrappers").apply(after)
+    assert len(applied.rewritten) == 1 and not applied.refused
+    assert_same(gm, after, inputs)
 
 
 SUBGRAPH, STAYING = 1001995, 1007033  # an offset is named in a graph that is called; behind one that stays
