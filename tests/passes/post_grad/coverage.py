@@ -10,6 +10,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -24,8 +25,23 @@ from pytest_reinplace.passes.post_grad.no_ops import folded
 from pytest_reinplace.passes.verify import Finding, copied
 
 from ...house.checkout import ROOT
-from .coverage_graphs import Graph, of_corpus, of_devices, of_random, of_tests, of_wrapped
-from .coverage_judge import ROUNDED, holds_for_longer, is_as_told, judged
+from .coverage_graphs import (
+    Graph,
+    of_corpus,
+    of_devices,
+    of_random,
+    of_tests,
+    of_wrapped,
+    with_wrappers_called,
+)
+from .coverage_judge import (
+    BY_OPERAND,
+    ROUNDED,
+    holds_for_longer,
+    is_as_told,
+    is_neutral_throughout,
+    judged,
+)
 
 PAGE = ROOT / "docs" / "post-grad-coverage.md"
 OURS = {
@@ -42,7 +58,7 @@ OURS = {
     "decompose_auto_functionalized": "wrappers",
     "decompose_triton_kernel_wrapper_functional": "wrappers",
 }
-_ARITHMETIC = {"neutral", "cumsum", "scatter"}
+_ARITHMETIC = {"neutral", "cumsum", "scatter", "split_of_cat", "cat_of_split"}
 # What brings nothing of its own, or is what the plugin judges otherwise.
 _OTHERS = ("(between passes)", "reinplace_inplaceable_ops", "decompose_map", "decompose_scan", "incremental_")
 # Which nodes of a pass without rules are its places.
@@ -58,24 +74,34 @@ _HEAD = """
 Made by `pytest -s tests/passes/post_grad/coverage.py` with torch {version} on a CPU.
 Graphs: {told}.
 
-A *place* is a node where a rule of Inductor fires, in a run without ours; of `reorder_for_locality` one
+A *place* is a node where a rule of Inductor fires, in a run without ours; of `reorder_for_locality` a call
 that it brings nearer to its first user. Each is checked by itself. *Sound*: the graph still does the same,
-bit by bit, in strides and in shared storage, also when its numbers are all `-0.`, infinite or NaN; sums of
-a length that is a symbol are also taken at greater ones. *Rounded*: numbers are some roundings apart, or 0.
-is -0. *Unsound*: it does something else, or the rule raises. Then our rule is run on the graph as it was in
-front of that place. At an unsound place ours may still rewrite: to a copy, or a conversion. *Wrong* are
-rewrites of ours, at any place. Graphs for a GPU are run on the CPU with all their copies.
+bit by bit, in strides and in shared storage. Of arithmetic, and of what is put together and taken apart, also
+when its numbers are all `-0.`, infinite or NaN, and when they are shuffled; sums of a length that is a symbol
+are also taken at greater ones. *By its operand*: it does the same here, and such arithmetic does not for
+every number, as `cos(x) + 0.` and `y + 0.`: that `cos` is never `-0.` is its kernel's doing, and ours does
+not rely on it. *Rounded*: numbers are some roundings apart, or 0. is -0. *Unsound*: it does something else,
+or the rule raises. *Not checked* are collectives that move, too: one process does not tell whether the others
+still meet them. Inductor's comment says that it means to leave them where they are.
 
-| Inductor's rule | places {sources} | sound | rounded | unsound | not checked | ours | {ours} |
-|---|---|---|---|---|---|---|---|---|---|---|
+Then our rule is run on the graph as it was in front of that place. At an unsound place ours may still
+rewrite: to a copy, or a conversion. *Wrong* are rewrites of ours, at any place. Graphs for a GPU are run on
+the CPU with all their copies. Of wrappers Inductor's rule and ours are run by themselves, each on the
+functional graph: in its stage Inductor's comes behind others, whose doing it is not, when it is decided what
+is copied.
+
+| Inductor's rule | places {sources} | {judged} | ours | {ours} |
+|---|---|---|---|---|---|---|---|---|---|---|---|
 """
 _LEFT = """
-Sound places that ours leaves. Those of `neutral` are sound by what computes the operand: `cos` is never
--0., at which adding 0. would change the sign; our rule does not look at that.
+Sound places that ours leaves. `no_ops` keeps a copy that the program makes, where what is copied may be
+written in place and would have to be copied then; `locality` brings no reader behind such a write.
 
 | rule | why | places |
 |---|---|---|"""
+_UNTOLD = "not one of its places", "what stands in between does not move"
 _SOURCES = "(tests, corpus, random)"
+_JUDGED = "sound | by its operand | rounded | unsound | not checked"
 _OURS = "at sound ones | at rounded ones | at unsound ones | wrong"
 
 
@@ -96,12 +122,20 @@ class Row:
 
 
 def add(rows: dict[str, Row], graph: Graph) -> None:
-    """Add all places of a graph."""
+    """Add all places of a graph; wrappers where Inductor's rule alone has called them."""
+    called = with_wrappers_called(graph)
+    _add(rows, graph, is_whole=called is None)
+    if called is not None:
+        _add(rows, called)
+
+
+def _add(rows: dict[str, Row], graph: Graph, *, is_whole: bool = True) -> None:
+    """Add the places of a graph, all or all but those of wrappers."""
     for application in graph.ledger.applications:
         name = _name(application)
-        if name.startswith(_OTHERS):
-            continue
         ours = OURS.get(name, "")
+        if name.startswith(_OTHERS) or (ours == "wrappers" and not is_whole):
+            continue
         try:
             before = graph.ledger.graph_before(application.number)
             after = graph.ledger.graph_after(application.number)
@@ -119,19 +153,33 @@ def add(rows: dict[str, Row], graph: Graph) -> None:
             told = _one_by_one(before, places, judge)
         if ours == "cumsum" and found.status == "same" and not holds_for_longer(before, application.node):
             told = dict.fromkeys(places, "different")
+        if ours == "neutral":
+            told = {place: _by_itself(before, place, status) for place, status in told.items()}
+        if ours == "locality":
+            told |= dict.fromkeys(_collectives(before) & told.keys(), "not-checked")
         if ours == "constructors":  # a GPU draws other numbers
             told |= dict.fromkeys(filter(functools.partial(_is_drawn_by, before), places), "different")
         row.fired[graph.source] += len(places)
         row.judged.update(told.values())
         if ours:
             _compare(row, ours, graph, before, told, after)
-    _add_crash(rows, graph)
+    _add_crash(rows, graph, is_whole=is_whole)
 
 
 def _name(application: Application) -> str:
     """Return the name of a rule, or of the pass where its rules have none of their own."""
     name = application.pass_name.rpartition("/")[2].rpartition(":")[2]
     return name if not application.rule or name.startswith("decompose_") else application.rule
+
+
+def _by_itself(gm: GraphModule, place: str, status: str) -> str:
+    """Return what is known of arithmetic, where it may be right only by what its operand holds."""
+    return BY_OPERAND if status == "same" and not is_neutral_throughout(gm, place) else status
+
+
+def _collectives(gm: GraphModule) -> set[str]:
+    """Return what must meet what other processes do: one process does not tell whether it still does."""
+    return {node.name for node in gm.graph.nodes if str(node.target).startswith("_c10d_functional.")}
 
 
 def _is_drawn_by(gm: GraphModule, place: str) -> bool:
@@ -141,12 +189,14 @@ def _is_drawn_by(gm: GraphModule, place: str) -> bool:
     return any(torch.Tag.nondeterministic_seeded in found for found in tags)
 
 
-def _add_crash(rows: dict[str, Row], graph: Graph) -> None:
+def _add_crash(rows: dict[str, Row], graph: Graph, *, is_whole: bool) -> None:
     """Add the place where a rule raised."""
     ledger = graph.ledger
     if ledger.crash is None or " at " not in ledger.crash.rule:
         return
     name, _, place = ledger.crash.rule.rpartition(" at ")
+    if OURS.get(name) == "wrappers" and not is_whole:
+        return
     row = rows.setdefault(name, Row())
     if "DataDependent" in str(ledger.crash):  # it traces its loop with symbols, which are not here
         row.unseen(graph.source)
@@ -168,6 +218,8 @@ def _compare(
 ) -> None:
     """Note what our rule does at places of Inductor's."""
     judge = functools.partial(judged, graph, is_arithmetic=ours in _ARITHMETIC)
+    if ours == "wrappers":  # what others were made of names offsets of its own
+        before = graph.ledger.graph_before(0)
     mine = copied(before)
     applied = post_grad.find(ours).apply(mine)
     row.wrong += judge(before, mine).is_different and is_as_told(graph, before)
@@ -178,7 +230,7 @@ def _compare(
     for place, status in told.items():
         row.ours[status] += place in rewritten
         if place not in rewritten and status == "same":
-            row.left[why.get(place, "not one of its places")] += 1
+            row.left[why.get(place, _UNTOLD[ours == "locality"])] += 1
 
 
 def _places(application: Application, before: GraphModule, after: GraphModule, ours: str) -> list[str]:
@@ -212,7 +264,8 @@ def _as_near(one: GraphModule, other: GraphModule) -> set[str]:
 
 def _distances(gm: GraphModule) -> dict[str, int]:
     at = {node: i for i, node in enumerate(gm.graph.nodes)}
-    return {node.name: min(at[user] for user in node.users) - at[node] for node in at if node.users}
+    moving = (n for n in at if n.op == "call_function" and n.target is not operator.getitem)
+    return {node.name: min(at[user] for user in node.users) - at[node] for node in moving if node.users}
 
 
 def _one_by_one(before: GraphModule, places: Sequence[str], judge: Callable[..., Finding]) -> dict[str, str]:
@@ -233,12 +286,9 @@ def _one_by_one(before: GraphModule, places: Sequence[str], judge: Callable[...,
 def page(rows: Mapping[str, Row], graphs: Mapping[str, int]) -> str:
     """Return the page."""
     told = ", ".join(f"{count} of {source}" for source, count in graphs.items())
-    head = (
-        _HEAD.format(version=torch.__version__.partition("+")[0], told=told, ours=_OURS, sources=_SOURCES)
-        .strip()
-        .splitlines()
-    )
-    return "\n".join([*head, *(_line(name, row) for name, row in _sorted(rows)), *_why(rows), ""])
+    version, columns = torch.__version__.partition("+")[0], {"judged": _JUDGED, "ours": _OURS}
+    head = _HEAD.format(version=version, told=told, sources=_SOURCES, **columns).strip()
+    return "\n".join([head, *(_line(name, row) for name, row in _sorted(rows)), *_why(rows), ""])
 
 
 def _sorted(rows: Mapping[str, Row]) -> list[tuple[str, Row]]:
@@ -247,7 +297,7 @@ def _sorted(rows: Mapping[str, Row]) -> list[tuple[str, Row]]:
 
 def _line(name: str, row: Row) -> str:
     fired = [row.fired[source] for source in ("tests", "corpus", "random")]
-    judged = [row.judged[status] for status in ("same", ROUNDED, "different", "not-checked")]
+    judged = [row.judged[status] for status in ("same", BY_OPERAND, ROUNDED, "different", "not-checked")]
     cells: list[Any] = [f"`{name}`", f"{sum(fired)} ({', '.join(map(str, fired))})", *judged]
     if name in OURS:
         share = f"{row.ours['same']} ({100 * row.ours['same'] / judged[0]:.1f} %)" if judged[0] else "-"

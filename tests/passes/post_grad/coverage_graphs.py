@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch._inductor.fx_passes.post_grad import move_constructors_to_gpu
+from torch._inductor.fx_passes.post_grad import decompose_auto_functionalized, move_constructors_to_gpu
+from torch._inductor.virtualized import V
 from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -21,7 +22,9 @@ from pytest_reinplace.entry.entry import load
 from pytest_reinplace.entry.run import built, configured, importable, plainly
 from pytest_reinplace.passes.fuzz.calls import Program, inputs
 from pytest_reinplace.passes.fuzz.draws import Draws
+from pytest_reinplace.passes.graph.sizes import fake_mode_of
 from pytest_reinplace.passes.ledger import Ledger, recorded
+from pytest_reinplace.passes.ops.wrapper_names import is_wrapper, wraps_operator
 from pytest_reinplace.passes.strategies import random_graph
 
 from ...house.checkout import ROOT
@@ -66,6 +69,24 @@ def of_inductor(source: str, gm: GraphModule, given: Sequence[Any], *stages: Any
     if error is not None:
         print(f"{source}: {type(error).__name__}: {str(error)[:100]}")
     return Graph(source, ledger, given)
+
+
+def with_wrappers_called(graph: Graph) -> Graph | None:
+    """Return what Inductor's rule for wrappers does to a functional graph by itself, if it has any to call.
+
+    In the stage the rule comes behind others, and by then it is decided what is written in place. Kernels of
+    Triton's are forgotten by torch when their graph is compiled.
+    """
+    passes = [run.name for run in graph.ledger.passes if run.stage == "post_grad"]
+    if not any(name.endswith(decompose_auto_functionalized.__name__) for name in passes):
+        return None
+    functional = graph.ledger.graph_before(0)
+    wrappers = [node for node in functional.graph.nodes if is_wrapper(node.target)]
+    if not wrappers or not all(wraps_operator(node.target) for node in wrappers):
+        return None
+    with V.set_fake_mode(fake_mode_of(functional.graph)):
+        called = of_inductor(graph.source, functional, graph.given or (), decompose_auto_functionalized)
+    return dataclasses.replace(graph, ledger=called.ledger)
 
 
 def of_tests() -> Iterator[Graph]:

@@ -9,9 +9,11 @@ from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
+from torch.fx.node import map_arg
 
 from pytest_reinplace.passes import ReinplaceError
 from pytest_reinplace.passes.ops.schema import argument
+from pytest_reinplace.passes.post_grad.no_ops import folded
 from pytest_reinplace.passes.verify import Finding, check
 from pytest_reinplace.passes.verify.equivalence import Effects, Tolerance, difference, effects
 from pytest_reinplace.passes.verify.execution import Manner
@@ -20,8 +22,8 @@ from pytest_reinplace.passes.verify.seeding import seeded
 from .coverage_graphs import Graph
 
 aten = torch.ops.aten
-ROUNDED = "rounded"
-_NUMBERS = -0.0, math.inf, math.nan
+ROUNDED, BY_OPERAND = "rounded", "by its operand"
+_NUMBERS = -0.0, math.inf, -math.inf, math.nan
 
 
 def judged(graph: Graph, before: GraphModule, after: GraphModule, *, is_arithmetic: bool) -> Finding:
@@ -39,7 +41,7 @@ def judged(graph: Graph, before: GraphModule, after: GraphModule, *, is_arithmet
     found = check(one, two, graph.given, regenerated=graph.regenerated)
     if found.status != "same":
         return found
-    for given in [graph.given, *(_filled(graph.given) if is_arithmetic else ())]:
+    for given in [graph.given, *(_others(graph.given) if is_arithmetic else ())]:
         again = check(one, two, given, regenerated=graph.regenerated)
         if again.is_different:
             return again
@@ -49,15 +51,68 @@ def judged(graph: Graph, before: GraphModule, after: GraphModule, *, is_arithmet
     return found
 
 
-def _filled(given: Sequence[Any]) -> list[list[Any]]:
-    """Return what a graph is given with all its floating-point numbers replaced by odd ones."""
-    return [
-        [
-            torch.full_like(x, number) if isinstance(x, torch.Tensor) and x.is_floating_point() else x
-            for x in given
-        ]
-        for number in _NUMBERS
-    ]
+def _others(given: Sequence[Any]) -> list[list[Any]]:
+    """Return what a graph is given with other numbers: odd ones throughout, and its own ones shuffled."""
+    return [*([_filled(x, number) for x in given] for number in _NUMBERS), [_shuffled(x) for x in given]]
+
+
+def _filled(x: Any, number: float) -> Any:
+    is_real = isinstance(x, torch.Tensor) and (x.is_floating_point() or x.is_complex())
+    return torch.full_like(x, complex(number, number) if x.is_complex() else number) if is_real else x
+
+
+def _shuffled(x: Any) -> Any:
+    """Return a tensor that lies as another one does, of its storage's numbers in another order, half negated.
+
+    Whole numbers, which may be indices, keep their signs.
+    """
+    if not isinstance(x, torch.Tensor) or x.layout != torch.strided:
+        return x
+    whole = torch.empty(0, dtype=x.dtype).set_(x.untyped_storage())  # type: ignore[call-overload]
+    chance = torch.Generator().manual_seed(0)
+    whole = whole[torch.randperm(whole.numel(), generator=chance)]
+    if x.is_floating_point() or x.is_complex():
+        whole *= torch.randint(2, whole.shape, generator=chance) * 2 - 1
+    return whole.as_strided(x.shape, x.stride(), x.storage_offset())
+
+
+def is_neutral_throughout(before: GraphModule, place: str) -> bool:
+    """Return whether arithmetic with a constant is its operand, whatever numbers that is made of.
+
+    Else it is so by what computes the operand, or because nobody looks at the result.
+    """
+    node = next(n for n in before.graph.nodes if n.name == place)
+    operand: Any = folded(node)
+    dtype = operand.meta["val"].dtype
+    if not (dtype.is_floating_point or dtype.is_complex):
+        return True
+    for number in (*_NUMBERS, 0.0, -1.5):
+        x = _filled(torch.empty(operand.meta["val"].shape, dtype=dtype), number)
+        try:
+            args = [x if n is operand else _constant(n) for n in node.args]
+            found = node.target(*args, **node.kwargs)  # type: ignore[operator]
+        except (KeyError, TypeError, RuntimeError):
+            return True  # sizes that are symbols
+        if not _are_same(found, x.to(found.dtype)):
+            return False
+    return True
+
+
+def _constant(value: Any) -> Any:
+    """Return the value of what is made of nothing."""
+    if not isinstance(value, Node):
+        return value
+    if value.op != "call_function":
+        raise KeyError(value.op)
+    args, kwargs = map_arg((value.args, value.kwargs), _constant)
+    return value.target(*args, **kwargs)  # type: ignore[operator]
+
+
+def _are_same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Return whether numbers are the same with their signs; all that are none are."""
+    one, other = (torch.view_as_real(x.resolve_conj()) if x.is_complex() else x for x in (one, other))
+    is_none = one.isnan() & other.isnan()
+    return bool((is_none | ((one == other) & (one.signbit() == other.signbit()))).all())
 
 
 def _told(graph: Graph, before: GraphModule, after: GraphModule, given: Sequence[Any]) -> str:
