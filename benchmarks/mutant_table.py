@@ -52,8 +52,8 @@ MUTANTS = (
         "cat_of_split", "viewed(split) if dim_of(split, rank) == dim_of(cat, rank) else None", "viewed(split)"
     ),
     Mutant("cat_of_split", "if ground.alike(cat, source) and", "if"),
-    Mutant("split_of_cat", "return _SHOWN if returned and not (", "return _SHOWN if False and not ("),
-    Mutant("split_of_cat", "not (is_alone and", "not (True and"),
+    Mutant("split_of_cat", "return _SHOWN if len(pieces) > 1 or", "return _SHOWN if"),
+    Mutant("split_of_cat", "or not all(map(_is_usual, pieces))", ""),
     Mutant("split_of_cat", "if not why and not ground.sharing.unite(cat, *same):", "if False:"),
     Mutant("split_of_cat", "if _dtype(part) != dtype:", "if False:"),
     Mutant("split_of_cat", "(why := _told_by(user, name))", '(why := "")'),
