@@ -89,7 +89,7 @@ def _order(model: Model, groups: list[_Group]) -> tuple[Order | None, list[_Grou
     kept = [g for g in groups if schedule.move(g.readers, g.before, g.limit)]
     order = schedule.order()
     if order is not None:
-        order = dataclasses.replace(order, unlocks={g.key: g.readers for g in kept})
+        order = dataclasses.replace(order, unlocks={g.key: schedule.moved_for(g.readers) for g in kept})
     return order, kept
 
 

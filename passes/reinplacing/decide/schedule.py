@@ -20,6 +20,7 @@ from collections.abc import Iterable
 
 from torch.fx import Node
 
+from ...graph.alias import viewed
 from ...graph.movable import is_barrier, is_movable
 from ..facts import price
 from ..facts.model import Model
@@ -63,22 +64,50 @@ class Schedule:
     def move(self, readers: Iterable[Node], before: Node, limit: int) -> bool:
         """Move readers, and what they need, in front of a node that itself stays; all or none.
 
+        Of a reader that must stay the views that it reads move: it can be given copies of them then.
+
         Args:
             readers: the nodes to move.
             before: a candidate or a real write.
-            limit: how many bytes the results of all that moves may hold together.
+            limit: how many bytes the results of all that moves, and those copies, may hold together.
 
         Returns:
             Whether they stand in front of it now.
         """
-        time = self._at[before]
-        group = self._needed(readers, time)
-        if group is None or sum(price.made(self._model, node) for node in group) > limit:
+        time, group, size = self._at[before], dict[Node, None](), 0
+        for reader in readers:
+            needed = self._needed([reader], time)
+            if needed is None:
+                views = self._views_of(reader, time)
+                needed = self._needed(views, time) if views else None
+                size += sum(price.of_value(self._model, view) for view in views)
+            if needed is None:
+                return False
+            group.update(dict.fromkeys(needed))
+        size += sum(price.made(self._model, node) for node in group)
+        if len(group) > _MOST_MOVED or size > limit:
             return False
         for node in group:
             self._moved[node] = (time, 0, self._at[node])
             self._anchor[node] = before
         return True
+
+    def moved_for(self, readers: Iterable[Node]) -> tuple[Node, ...]:
+        """Return which of the readers moved, and of those that stay the views that did."""
+        found: list[Node] = []
+        for reader in readers:
+            nodes = [reader] if reader in self._moved else filter(viewed, reader.all_input_nodes)
+            found += [node for node in nodes if node in self._moved]
+        return tuple(found)
+
+    def _views_of(self, reader: Node, time: int) -> list[Node]:
+        """Return the views, made after a time, of which a reader that stays could be given copies made then.
+
+        Not what it may write: there the copy would be its own clone, made early, and nothing saved.
+        """
+        own = {c.operand_node for c in self._model.candidates_of.get(reader, ())}
+        views = (n for n in reader.all_input_nodes if viewed(n) is not None and n not in own)
+        return [view for view in views if self._key(view) > (time, 0, self._at[view])]
 
     def _key(self, node: Node) -> Key:
         return self._moved.get(node, (self._at[node], 1, 0))

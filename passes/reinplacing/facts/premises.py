@@ -32,7 +32,8 @@ class Order:
     Args:
         nodes: all nodes, in the new order.
         reordered: for each write that something moved in front of, what moved, in order.
-        unlocks: the readers for whose sake it moved, by candidate: its node and its slot.
+        unlocks: the readers for whose sake it moved, of those that stay the views, by candidate: its node
+            and its slot.
     """
 
     nodes: tuple[Node, ...]

@@ -192,6 +192,37 @@ def test_one_reader_that_stays_keeps_the_others_in_place() -> None:
     graph.decided(new, total, graph.call(aten.cat.default, [graph.old, graph.old]), moves=False)
 
 
+@pytest.mark.parametrize(("rows", "moves"), [(1, True), (4, False)])
+def test_a_reader_that_stays_is_given_a_copy_of_a_small_view(rows: int, moves: bool) -> None:
+    graph = Written()
+    other = graph.call(aten.add.Tensor, graph.call(aten.slice.Tensor, graph.y, 0, 0, rows), 1)
+    new = graph.write()
+    part = graph.call(aten.slice.Tensor, graph.old, 0, 0, rows)
+    stays = graph.builder.v1(ops.scale.default, x=other, by=part)[-1]
+    report, _ = graph.decided(new, stays, moves=moves)
+    if moves:
+        assert [b.node for o in report.outcomes for b in o.moved] == [part.name]
+
+
+def test_a_view_that_the_reader_writes_itself_stays() -> None:
+    graph = Written()
+    new = graph.write()
+    part = graph.call(aten.slice.Tensor, graph.old, 0, 0, 3)
+    stays = graph.builder.v1(ops.scale.default, x=part, by=graph.call(aten.slice.Tensor, graph.y, 0, 0, 3))[
+        -1
+    ]
+    graph.decided(new, stays, moves=False)
+
+
+def test_views_that_are_larger_together_stay() -> None:
+    graph = Written()
+    new = graph.write()
+    other = graph.call(aten.add.Tensor, graph.call(aten.slice.Tensor, graph.y, 0, 0, 2), 1)
+    parts = [graph.call(aten.slice.Tensor, graph.old, 0, i, i + 2) for i in range(3)]
+    stay = [graph.builder.v1(ops.scale.default, x=other, by=part)[-1] for part in parts]
+    graph.decided(new, *stay, moves=False)
+
+
 def test_what_is_returned_stays() -> None:
     graph = Written()
     new = graph.write()
@@ -297,7 +328,9 @@ def test_a_reader_that_writes_something_else_stays() -> None:
     graph = Written()
     new = graph.write()
     row = graph.call(aten.select.int, graph.old, 0, 0)
-    graph.decided(new, *graph.builder.v1(ops.update.default, cache=graph.x, value=row), moves=False)
+    last = graph.builder.v1(ops.update.default, cache=graph.x, value=row)
+    report, _ = graph.decided(new, *last, moves=True)
+    assert [b.node for o in report.outcomes for b in o.moved] == [row.name]
 
 
 def test_what_has_an_effect_is_a_barrier_and_does_not_move() -> None:
