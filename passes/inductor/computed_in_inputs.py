@@ -2,7 +2,8 @@
 
 Functionalization makes a fresh tensor of what overwrites an input (``y.zero_(); y.index_add_(0, i, x)``), and
 stores it back at the end. An elementwise value Inductor computes where it is used, but what a kernel reads
-or writes, or a scatter stores into, is in memory: then there are two of them, and a copy. So the epilogue is
+or writes, or a scatter stores into, is in memory, and what is used after a write of what it is computed from
+(``h.sub_(e); e.index_add_(0, i, x); y = h + 1``): then there are two of them, and a copy. So the epilogue is
 moved to where the value is made, and the input is what everybody uses from then on. So it is with the values
 before, which the last one is computed of (``x.mul_(2); y = x @ w; x.add_(y)``): each is in the input in turn.
 
@@ -12,6 +13,9 @@ out alike. It is cheaper because Inductor stores the value in any case: now it d
 
 from __future__ import annotations
 
+import bisect
+import functools
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -31,6 +35,7 @@ from ..reinplacing.facts.place import reads_alike
 from .lowering import is_computed, is_put_off
 
 aten: Any = torch.ops.aten
+_NEVER = float("inf")
 _MOST_READERS = 64  # of what is in an input, or before a value: with more of them nothing is moved
 
 
@@ -48,6 +53,7 @@ class _Inputs:
         self._geometry = Geometry(shape_env_of(graph))
         self._order: dict[Node, int] = {node: i for i, node in enumerate(graph.nodes)}
         self._shared = _shared(graph)
+        self._writes = _writes(graph, self._order)
         self._lists: dict[Node, bool] = {}  # which are stored
         self._stored: dict[Node, bool] = {}  # which values are computed and would be in memory
 
@@ -91,9 +97,27 @@ class _Inputs:
         """Return whether a value could be in an input, and would be in memory somewhere else."""
         if value not in self._stored:
             users = [user for user, _ in uses(value) if not _is_epilogue(user)]
-            is_stored = any(map(_takes_memory, users)) and all(map(_may_take_input, users))
-            self._stored[value] = is_stored and self._is_inlined(value)
+            is_stored = all(map(_may_take_input, users)) and self._is_inlined(value)
+            is_stored = is_stored and (any(map(_takes_memory, users)) or self._outlasts(value))
+            self._stored[value] = is_stored
         return self._stored[value] and self._are_alike(given, value)
+
+    def _outlasts(self, value: Node) -> bool:
+        """Return whether a value is used after what it is computed from is written."""
+        written = self._overwritten.get(value, _NEVER)
+        return any(self._order[user] > written for user, _ in uses(value))
+
+    @functools.cached_property
+    def _overwritten(self) -> dict[Node, float]:
+        """When what each value is computed from is next written: from then on the value is in memory."""
+        found: dict[Node, float] = {}
+        for node, made in self._order.items() if self._writes else ():
+            times = [_first_after(self._writes.get(node, ()), made)]
+            for source in map(base_of, _looked_at(node)):
+                is_stored = not self._is_inlined(source) or found[source] < made
+                times.append(_first_after(self._writes.get(source, ()), made) if is_stored else found[source])
+            found[node] = min(times)
+        return found
 
     def _is_inlined(self, node: Node) -> bool:
         """Return whether Inductor computes a value where it is used."""
@@ -151,8 +175,28 @@ class _Inputs:
             user.meta["val"] = emitter.value(user) if viewed(user) is not None else source.meta["val"]
 
 
+def _first_after(times: Sequence[int], time: int) -> float:
+    at = bisect.bisect_right(times, time)
+    return times[at] if at < len(times) else _NEVER
+
+
 def _is_epilogue(node: Node) -> bool:
     return node.target is aten.copy_.default and node.args[0].op == "placeholder"  # type: ignore[union-attr]
+
+
+def _writes(graph: Graph, order: dict[Node, int]) -> dict[Node, list[int]]:
+    """Return when each buffer is written, but for epilogues."""
+    found: dict[Node, list[int]] = {}
+    for node in graph.nodes:
+        for operand in written(node) if not _is_epilogue(node) else ():
+            found.setdefault(base_of(operand), []).append(order[node])
+    return found
+
+
+def _looked_at(node: Node) -> list[Node]:
+    """Return the operands of a node whose elements it looks at."""
+    given = node.all_input_nodes
+    return given[1:] if node.target is aten.copy.default else given
 
 
 def _takes_memory(user: Node) -> bool:

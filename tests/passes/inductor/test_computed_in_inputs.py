@@ -247,6 +247,82 @@ def test_what_a_write_returns_is_the_input() -> None:
     assert computed_in_inputs.compute(b.graph) == 0
 
 
+# -- values that outlast what they are computed from -----------------------------------------------
+
+
+def used_after_a_write(x: Tensor, y: Tensor) -> Tensor:
+    x.sub_(y)
+    y[0] = 7
+    y[torch.arange(2)] = 8
+    return x + 1
+
+
+def computed_from_a_value_that_is_overwritten(x: Tensor, y: Tensor) -> Tensor:
+    x.sub_(y * 2 + 1)
+    y[torch.arange(2)] = 7
+    return x + 1
+
+
+def one_of_two_in_turn(x: Tensor, y: Tensor) -> Tensor:
+    """What is between is used no more when that is overwritten."""
+    x.mul_(y)
+    x.add_(3)
+    y[torch.arange(2)] = 7
+    return x + 1
+
+
+def computed_from_what_is_in_memory(x: Tensor, y: Tensor) -> Tensor:
+    old = y * 2
+    y[torch.arange(2)] = 7
+    x.sub_(old)
+    y[torch.arange(2)] = 8
+    return x + 1
+
+
+def written_before_it_is_computed(x: Tensor, y: Tensor) -> Tensor:
+    y[torch.arange(2)] = 7
+    x.sub_(y)
+    return x + 1
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize(
+    ("fn", "count"),
+    [
+        (used_after_a_write, 1),
+        (computed_from_a_value_that_is_overwritten, 1),
+        (one_of_two_in_turn, 1),
+        (computed_from_what_is_in_memory, 0),
+        (written_before_it_is_computed, 0),
+    ],
+)
+def test_what_outlasts_its_sources_is_computed_where_it_ends(
+    fn: Callable[..., Any], count: int, dynamic: bool
+) -> None:
+    assert stores(fn, square(), square() + 1, dynamic=dynamic) == count
+
+
+def test_what_a_copy_overwrites_it_does_not_look_at() -> None:
+    b = GraphBuilder()
+    x, y, z = (b.placeholder(square()) for _ in range(3))
+    value = b.call(aten.copy.default, y, z)
+    b.graph.call_function(aten.fill_.Scalar, (y, 3)).meta["val"] = y.meta["val"]
+    new = b.call(aten.neg.default, value)
+    b.graph.call_function(aten.copy_.default, (x, value)).meta["val"] = x.meta["val"]
+    b.graph.output((new,))
+    assert computed_in_inputs.compute(b.graph) == 0
+
+
+def test_what_outlasts_an_input_that_is_written_at_last_stays() -> None:
+    """Inductor computes both in one kernel."""
+    b = GraphBuilder()
+    x, y = b.placeholder(square()), b.placeholder(square())
+    for given, value in ((x, b.call(aten.mul.Tensor, x, 2)), (y, b.call(aten.add.Tensor, y, x))):
+        b.graph.call_function(aten.copy_.default, (given, value)).meta["val"] = given.meta["val"]
+    b.graph.output(())
+    assert computed_in_inputs.compute(b.graph) == 0
+
+
 # -- values in turn --------------------------------------------------------------------------------
 
 
@@ -314,6 +390,45 @@ def test_the_buffer_is_gone_unless_the_order_is_to_be_kept(order: Ordering, held
 
     assert not list(differences(called(zeros_added_to, given()), called(compiled, given())))
     assert peak(compiled, given()) == held
+
+
+def fields(electric: Tensor, magnetic: Tensor) -> Tensor:
+    """Two fields that are computed from each other in turn, and what one of them was at a point."""
+    seen = torch.zeros(3)
+    for step in range(3):
+        magnetic.sub_(electric[1:] - electric[:-1])
+        electric[1:-1] += magnetic[1:] - magnetic[:-1]
+        seen[step] = electric[4, 4]
+    return seen
+
+
+def summed_rows(ring: Tensor, rows: Tensor) -> Tensor:
+    """What a ring forgets is in rows of the result, each computed before the ring is written again."""
+    result = rows.new_zeros(3, 2, *rows.shape[1:])
+    for step in range(3):
+        place = rows[step, 0, :1].long() % 4
+        result[step, 0] = rows[step] - ring[place].squeeze(0)
+        ring[place] = rows[step : step + 1]
+        if step:
+            result[step, 1] = result[step - 1, 0]
+    return result
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(
+    ("fn", "shapes"),
+    [(fields, ((256, 256), (255, 256))), (summed_rows, ((4, 128, 128), (3, 128, 128)))],
+)
+def test_no_more_is_held_than_in_eager(fn: Callable[..., Any], shapes: tuple[tuple[int, ...], ...]) -> None:
+    torch.compiler.reset()
+    compiled = torch.compile(fn, fullgraph=True, options=inductor_options())
+
+    def given() -> list[Tensor]:
+        torch.manual_seed(0)
+        return [torch.rand(shape) for shape in shapes]
+
+    assert not list(differences(called(fn, given()), called(compiled, given())))
+    assert peak(compiled, given()) <= peak(fn, given())
 
 
 # -- any graph -------------------------------------------------------------------------------------
