@@ -23,6 +23,7 @@ else looks at what is between them: ``p * a + b`` reads and writes each tensor o
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
 import torch
@@ -36,7 +37,7 @@ from ..facts.candidate import Candidate
 from ..facts.decision import Decision
 from ..facts.model import Model
 from ..facts.options import Options
-from ..facts.place import Place
+from ..facts.place import Place, Storage
 
 # Inductor puts a value into memory that reads more buffers than this, once it is used twice.
 _MOST_READS = 4
@@ -159,7 +160,7 @@ class _Rule:
     def _of_unstored(self, candidate: Candidate) -> bool:
         """Return whether the operand need not be in memory: no one but this scatter looks at it."""
         root = _base(self._model, candidate.operand_node)
-        if not self._is_elementwise(root):
+        if not self._is_elementwise(root) or self._outlasts(root, candidate.time):
             return False
         readers = self._readers(root)
         if len(readers) > _MOST_NODES:
@@ -184,6 +185,39 @@ class _Rule:
             self._computed[node] = False
             self._computed[node] = self.is_computed(self._scatters[node])
         return self._computed[node]
+
+    def _outlasts(self, node: Node, time: int) -> bool:
+        """Return whether what a value is computed from is overwritten before it is used, at a time.
+
+        Inductor puts the value into memory before that write.
+        """
+        made = self._model.order[node]
+        read = filter(None, map(self._model.place, self._origins(node)))
+        return any(made < write < time for place in read for write in self._writes.get(place.storage, ()))
+
+    def _origins(self, node: Node) -> Iterator[Node]:
+        """Yield the buffers that a value is computed from where it is used, as far as few operations say."""
+        pending, seen = [node], set[Node]()
+        while pending and len(seen) < _MOST_NODES:
+            current = _base(self._model, pending.pop())
+            if current in seen:
+                continue
+            seen.add(current)
+            if self._is_elementwise(current) or (_is_plain(current) and traits_of(current.target).is_copy):
+                pending.extend(filter(_is_plain, current.all_input_nodes))
+            else:
+                yield current
+
+    @functools.cached_property
+    def _writes(self) -> dict[Storage, list[int]]:
+        """When each storage is overwritten, if what may be in place is; scatters may be computed instead."""
+        found: dict[Storage, list[int]] = {}
+        for candidate in self._model.candidates:
+            if not candidate.kind.is_copy and candidate.node not in self._scatters:
+                found.setdefault(candidate.operand.storage, []).append(candidate.time)
+        for storage, writes in self._model.writes.items():
+            found.setdefault(storage, []).extend(write.time for write in writes)
+        return found
 
     # -- (b) what uses the result --------------------------------------------------------------------
 

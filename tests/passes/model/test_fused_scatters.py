@@ -77,6 +77,51 @@ def test_into_what_a_kernel_makes_is_in_place() -> None:
     assert not fused(b, scattered(b, b.call(aten.mm.default, x, x)), Options(target=INDUCTOR))
 
 
+@pytest.mark.parametrize(
+    ("between", "is_computed"),
+    [("put", False), ("store", False), ("clone", True), ("scatter", True), ("before", True), ("later", True)],
+)
+def test_into_what_is_in_memory_as_its_source_is_overwritten(between: str, is_computed: bool) -> None:
+    b = GraphBuilder()
+    x, i = b.placeholder(arange(4, 4)), b.placeholder(torch.tensor([1, 2, 3, 0]))
+    first = overwritten(b, x, i, "put" if between == "before" else "")
+    picked = b.call(aten.index.Tensor, x, [i])
+    new = overwritten(b, x, i, between)
+    written = scattered(b, picked)
+    last = overwritten(b, x, i, "put" if between == "later" else "")
+    others = b.call(aten.mm.default, b.call(aten.mm.default, first, new), last)
+    assert fused(b, b.call(aten.mm.default, written, others), Options(target=INDUCTOR)) is is_computed
+
+
+def overwritten(b: GraphBuilder, x: Node, i: Node, how: str) -> Node:
+    """Overwrite what rows were picked of, or do what is no write of it, or may be none."""
+    if how == "put":
+        return b.call(aten.index_put.default, x, [i], x)
+    if how == "store":
+        b.graph.call_function(aten.copy_.default, (x, b.placeholder(arange(4, 4)))).meta["val"] = x.meta[
+            "val"
+        ]
+    if how == "scatter":
+        return b.call(aten.select_scatter.default, x, b.placeholder(arange(4)), 0, 0)
+    return b.call(aten.clone.default, x) if how == "clone" else x
+
+
+def test_into_a_scatter_that_is_in_memory_as_its_source_is_overwritten() -> None:
+    """What it stores is a copy, which is computed where it is used."""
+    b = GraphBuilder()
+    x, i = b.placeholder(arange(4, 4)), b.placeholder(torch.tensor([1, 2]))
+    zeros = b.call(aten.full.default, [4, 4], 0, dtype=torch.int64, device=torch.device("cpu"))
+    picked = b.call(aten.index.Tensor, x, [i])
+    rows = b.call(aten.copy.default, b.call(aten.slice.Tensor, zeros, 0, 0, 2), picked)
+    first = b.call(aten.slice_scatter.default, zeros, rows, 0, 0, 2)
+    new = b.call(aten.index_put.default, x, [i], picked)
+    b.finished([b.call(aten.mm.default, scattered(b, first), new)])
+    outcomes = [
+        o for o in analyze_graph(b.graph, Options(target=INDUCTOR)).outcomes if "slice_scatter" in o.op
+    ]
+    assert [o.fused for o in outcomes] == [True, False]
+
+
 def test_into_what_a_mask_picks_is_in_place() -> None:
     b = GraphBuilder()
     x, mask = b.placeholder(arange(4, 4)), b.placeholder(torch.ones(4, dtype=torch.bool))
