@@ -15,7 +15,7 @@ TEXTS = {
     device: (ROOT / "docs" / name).read_text("utf-8")
     for device, name in (("cpu", "memory-coverage.md"), ("cuda", "memory-coverage-cuda.md"))
 }
-_HEADS = "| entry | measured | eager | why |"
+_HEADS = "| entry | measured | peak | eager | why |"
 
 
 def cells(text: str, heads: str) -> dict[str, dict[str, str]]:
@@ -45,7 +45,9 @@ def test_the_page_lists_what_holds_more_than_eager(device: str) -> None:
     above = {name for name, row in known.items() if int(row["measured"]) > int(row["eager"])}
     assert above == why.keys()
     assert all(why[name][key] == known[name][key] for name in why for key in ("measured", "eager"))
-    told = f"{len(known) - len(above)} of {len(known)} entries hold at most what eager holds."
+    told = f"{len(known) - len(above)} of {len(known)} entries hold at most what eager holds, "
+    by_peak = sum(int(row["peak"]) <= int(row["eager"]) for row in why.values())
+    told += f'{len(known) - len(above) + by_peak} with `inductor_options(policy="peak")`.'
     assert told in TEXTS[device]
 
 
@@ -72,10 +74,14 @@ def test_a_page_says_the_reason_of_an_entry_above_eager_alone(
     monkeypatch.setattr(above_eager, "reasons", reasons.__getitem__)
     monkeypatch.setattr(coverage, "DEVICE", device)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "a card")
-    rows = [Row("less", Memory(8), eager=8), Row("more", Memory(9), eager=8), Row("none", problem="why not")]
+    rows = [
+        Row("less", Memory(8), eager=8),
+        Row("more", Memory(9), eager=8, by_peak=7),
+        Row("none", problem="why not"),
+    ]
     text = page(rows)
-    assert "1 of 2 entries hold at most what eager holds." in text
+    assert "1 of 2 entries hold at most what eager holds, 2 with" in text
     assert "\n* *order*: it is so\n" in text and "\n* none: why not\n" in text
     assert cells(text, _HEADS) == {
-        "more": {"entry": "more", "measured": "9", "eager": "8", "why": "order: that one"}
+        "more": {"entry": "more", "measured": "9", "peak": "7", "eager": "8", "why": "order: that one"}
     }

@@ -64,28 +64,26 @@ class Schedule:
     def move(self, readers: Iterable[Node], before: Node, limit: int) -> bool:
         """Move readers, and what they need, in front of a node that itself stays; all or none.
 
-        Of a reader that must stay the views that it reads move: it can be given copies of them then.
+        Of a reader that must stay the views that it reads move: it can be given copies of them then, where
+        these are small enough.
 
         Args:
             readers: the nodes to move.
             before: a candidate or a real write.
-            limit: how many bytes the results of all that moves, and those copies, may hold together.
+            limit: how many bytes the results of all that moves may hold together.
 
         Returns:
             Whether they stand in front of it now.
         """
-        time, group, size = self._at[before], dict[Node, None](), 0
+        time, group = self._at[before], dict[Node, None]()
         for reader in readers:
             needed = self._needed([reader], time)
             if needed is None:
-                views = self._views_of(reader, time)
-                needed = self._needed(views, time) if views else None
-                size += sum(price.of_value(self._model, view) for view in views)
-            if needed is None:
+                needed = self._needed(self._views_of(reader), time) or None
+            if needed is None or len(group) > _MOST_MOVED:
                 return False
             group.update(dict.fromkeys(needed))
-        size += sum(price.made(self._model, node) for node in group)
-        if len(group) > _MOST_MOVED or size > limit:
+        if sum(price.made(self._model, node) for node in group) > limit:
             return False
         for node in group:
             self._moved[node] = (time, 0, self._at[node])
@@ -100,14 +98,13 @@ class Schedule:
             found += [node for node in nodes if node in self._moved]
         return tuple(found)
 
-    def _views_of(self, reader: Node, time: int) -> list[Node]:
-        """Return the views, made after a time, of which a reader that stays could be given copies made then.
+    def _views_of(self, reader: Node) -> list[Node]:
+        """Return the views of which a reader that stays could be given copies.
 
         Not what it may write: there the copy would be its own clone, made early, and nothing saved.
         """
         own = {c.operand_node for c in self._model.candidates_of.get(reader, ())}
-        views = (n for n in reader.all_input_nodes if viewed(n) is not None and n not in own)
-        return [view for view in views if self._key(view) > (time, 0, self._at[view])]
+        return [n for n in reader.all_input_nodes if viewed(n) is not None and n not in own]
 
     def _key(self, node: Node) -> Key:
         return self._moved.get(node, (self._at[node], 1, 0))
