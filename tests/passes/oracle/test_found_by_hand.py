@@ -144,8 +144,8 @@ def test_a_reader_does_not_move_across_a_write_into_what_it_looks_at_by_another_
     s.call(aten.copy_.default, s.x, s.call(aten.mul.Tensor, s.x, 10.0))
     reader = s.call(aten.add.Tensor, s.call(aten.slice.Tensor, doubled, 0, 0, 2), seen)
     report = s.held(new, reader)
-    moved = [o.moved for o in report.outcomes if o.label == PUT]
-    assert bool(moved[0]) is (how == "copy")
+    (moved,) = (o.moved for o in report.outcomes if o.label == PUT)
+    assert (reader.name in [blocker.node for blocker in moved]) is (how == "copy")  # else a view may, alone
 
 
 @pytest.mark.parametrize("is_changed", [True, False])
