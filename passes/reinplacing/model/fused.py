@@ -24,6 +24,7 @@ else looks at what is between them: ``p * a + b`` reads and writes each tensor o
 from __future__ import annotations
 
 import functools
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
 import torch
@@ -193,7 +194,9 @@ class _Rule:
         """
         made = self._model.order[node]
         read = filter(None, map(self._model.place, self._origins(node)))
-        return any(made < write < time for place in read for write in self._writes.get(place.storage, ()))
+        return any(
+            bisect_right(w, made) < bisect_left(w, time) for p in read if (w := self._writes.get(p.storage))
+        )
 
     def _origins(self, node: Node) -> Iterator[Node]:
         """Yield the buffers that a value is computed from where it is used, as far as few operations say."""
@@ -210,14 +213,14 @@ class _Rule:
 
     @functools.cached_property
     def _writes(self) -> dict[Storage, list[int]]:
-        """When each storage is overwritten, if what may be in place is; scatters may be computed instead."""
+        """When each storage is overwritten, in order, if what may be in place is, scatters left out."""
         found: dict[Storage, list[int]] = {}
         for candidate in self._model.candidates:
             if not candidate.kind.is_copy and candidate.node not in self._scatters:
                 found.setdefault(candidate.operand.storage, []).append(candidate.time)
         for storage, writes in self._model.writes.items():
             found.setdefault(storage, []).extend(write.time for write in writes)
-        return found
+        return {storage: sorted(times) for storage, times in found.items()}
 
     # -- (b) what uses the result --------------------------------------------------------------------
 
