@@ -47,16 +47,17 @@ def figures(entry: Entry, preset: Preset, name: str) -> Figures:
     counters.clear()
     folder = entry.path.parent
     with importable(folder, ROOT), triton_cpu.working(), built(entry, preset) as program, configured(entry):
-        capture = Capture(name, "inductor", ROOT)
-        with capture:
+        capture, calls = Capture(name, "inductor", ROOT), Calls()
+        with capture, calls.lowering():  # outside of it, a program that is in parts is compiled by stock
             fast = call.compiled(program.fn, dynamic=entry.dynamic or None)
             called(fast, program, entry)
-        matched = {k: n for k, n in counters["inductor"].items() if any(part in k for part in CHOOSING)}
-        run: Callable[[], Any] = functools.partial(plainly, fast, program, entry)
-        calls = Calls()
-        with calls.noting():
-            run()
-        peak_bytes = peak.measured(run)[1]
+            matched = {k: n for k, n in counters["inductor"].items() if any(part in k for part in CHOOSING)}
+            run: Callable[[], Any] = functools.partial(plainly, fast, program, entry)
+            lowered = calls.lowered
+            with calls.noting():
+                run()
+            peak_bytes = peak.measured(run)[1]
+            assert calls.lowered == lowered, "compiled once more while it was measured"
     cloned = [one for one in capture.report.outcomes if not one.reinplaced]
     return {
         "clones": len(cloned),
