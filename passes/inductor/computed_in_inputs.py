@@ -21,7 +21,6 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
-from .. import _torch
 from ..graph.alias import alias_of, base_of, uses, viewed, written
 from ..graph.collective import is_collective
 from ..graph.emit import Emitter
@@ -33,6 +32,7 @@ from ..ops.schema import is_operator, schema_of
 from ..ops.wrapper_names import is_wrapper
 from ..reinplacing.facts.place import reads_alike
 from .lowering import is_computed, is_put_off
+from .mend.epilogues import is_epilogue, shared_inputs
 
 aten: Any = torch.ops.aten
 _NEVER = float("inf")
@@ -52,7 +52,7 @@ class _Inputs:
         self._graph = graph
         self._geometry = Geometry(shape_env_of(graph))
         self._order: dict[Node, int] = {node: i for i, node in enumerate(graph.nodes)}
-        self._shared = _shared(graph)
+        self._shared = shared_inputs(graph)
         self._writes = _writes(graph, self._order)
         self._lists: dict[Node, bool] = {}  # which are stored
         self._stored: dict[Node, bool] = {}  # which values are computed and would be in memory
@@ -96,7 +96,7 @@ class _Inputs:
     def _may_be_in(self, given: Node, value: Node) -> bool:
         """Return whether a value could be in an input, and would be in memory somewhere else."""
         if value not in self._stored:
-            users = [user for user, _ in uses(value) if not _is_epilogue(user)]
+            users = [user for user, _ in uses(value) if not is_epilogue(user)]
             is_stored = all(map(_may_take_input, users)) and self._is_inlined(value)
             is_stored = is_stored and (any(map(_takes_memory, users)) or self._outlasts(value))
             self._stored[value] = is_stored
@@ -180,15 +180,11 @@ def _first_after(times: Sequence[int], time: int) -> float:
     return times[at] if at < len(times) else _NEVER
 
 
-def _is_epilogue(node: Node) -> bool:
-    return node.target is aten.copy_.default and node.args[0].op == "placeholder"  # type: ignore[union-attr]
-
-
 def _writes(graph: Graph, order: dict[Node, int]) -> dict[Node, list[int]]:
     """Return when each buffer is written, but for epilogues."""
     found: dict[Node, list[int]] = {}
     for node in graph.nodes:
-        for operand in written(node) if not _is_epilogue(node) else ():
+        for operand in written(node) if not is_epilogue(node) else ():
             found.setdefault(base_of(operand), []).append(order[node])
     return found
 
@@ -225,15 +221,3 @@ def _is_elementwise(node: Node) -> bool:
 
 def _layout(val: torch.Tensor) -> tuple[Any, ...]:
     return *val.size(), *val.stride(), val.storage_offset()
-
-
-def _shared(graph: Graph) -> set[Node]:
-    """Return the inputs that share bytes with another one."""
-    first: dict[int | None, Node] = {}
-    found: set[Node] = set()
-    for node in graph.find_nodes(op="placeholder"):
-        val = node.meta.get("val")
-        if isinstance(val, torch.Tensor):
-            other = first.setdefault(_torch.storage_key(val), node)
-            found.update((node, other) if other is not node else ())
-    return found

@@ -49,7 +49,7 @@ from ._torch import (
 from .caller import caller_of
 from .defects import defended
 from .identity import state
-from .mend import concatenated, single_lists, windows
+from .mend import concatenated, epilogues, single_lists, windows
 from .mend.copied_views import clone_sources
 from .mend.input_offsets import put_into_copies, rebase
 from .mend.marked_written import mark
@@ -134,6 +134,7 @@ class ReinplacePass(CustomGraphPass):
     @paused()
     def _applied(self, graph: Graph) -> tuple[Report, str]:
         """Rewrite a graph and return what was decided, or why nothing was."""
+        attempts.compared(by_peak=self.policy == "peak")
         why, journal = why_unwatched(), Journal(graph)
         if why:
             why = f"{_SKIPPED}: fusions are not checked, {why}"
@@ -166,6 +167,7 @@ class ReinplacePass(CustomGraphPass):
         report = self._reinplaced(graph, target) if target else Report()
         if target is INDUCTOR and self.order == "free":
             attempts.wrote(computed_in_inputs.compute(graph) > 0)
+            self._store_early(graph)
         single_lists.store_apart(graph)
         windows.reshape(graph)
         copy_operands(graph)
@@ -185,16 +187,22 @@ class ReinplacePass(CustomGraphPass):
     def _reinplaced(self, graph: Graph, target: Target) -> Report:
         """Write in place what may be; where a caller makes an output anew, nothing is kept for it."""
         if not kind.occurs_in(graph):
-            attempts.reinplaced(writes=False, is_open=False)
+            attempts.reinplaced(writes=False)
             return Report()
-        attempts.compared(by_peak=self.policy == "peak")
-        policy: Policy = "speed" if attempts.way() == "speed" else self.policy
+        policy: Policy = "speed" if attempts.does("speed") else self.policy
         asking = return_inputs(graph, regenerated_outputs(graph))
         options = Options(policy, self.order, target, caller_of(graph))
         single_lists.take_apart(single_lists.singles(graph))
         report = reinplace_graph(graph, options, _is_settled)
         forget(graph, asking)
         return report
+
+    def _store_early(self, graph: Graph) -> None:
+        """Let inputs be written before the end, where what is held is all that counts and it is tried."""
+        if self.policy == "peak" and (places := epilogues.early(graph)):
+            attempts.might("stores early")
+            if attempts.does("stores early"):
+                epilogues.store(places)
 
     def __call__(self, graph: Graph) -> None:
         """Rewrite a graph, as Inductor calls it, tell the observers, and see to what must be in place."""
@@ -233,7 +241,9 @@ def _is_settled(decision: Decision) -> bool:
     single_lists.take_apart(parted)
     if not parted:
         writes = any(map(decision.accepted, decision.model.candidates))
-        attempts.reinplaced(writes=writes, is_open=differs_for_speed(decision))
+        attempts.reinplaced(writes=writes)
+        if differs_for_speed(decision):
+            attempts.might("speed")
     return not parted
 
 

@@ -142,7 +142,7 @@ def given() -> list[torch.Tensor]:
 
 
 def left_functional(program: Callable[..., Any], why: str, **options: Any) -> Capture:
-    attempt = attempts.Attempt("functional", is_last=True, why=why)
+    attempt = attempts.Attempt(is_last=True, why=why)
     with Capture("exact", "graph") as capture, attempts._made(attempt):
         torch.compile(program, options=options)(*given())
         attempt.settle()

@@ -1,4 +1,4 @@
-"""Epilogues, which write inputs at the end of the forward, kept away from what still needs the old values.
+"""Epilogues, which write inputs at the end of the forward: when they run, and what needs the old values.
 
 Where an epilogue stores the old value of an input, it comes before the one that writes that input: otherwise
 the value would have to be copied. What is computed from an input that an epilogue writes, and is needed by
@@ -8,13 +8,16 @@ the backward, is saved: computed again, it would be computed from what the forwa
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch.fx import Graph, Node
 from torch.utils.checkpoint import CheckpointPolicy
 
-from ...graph.alias import alias_of, uses, written
+from ... import _torch
+from ...graph.alias import alias_of, base_of, is_view, uses, written
+from ...graph.collective import is_collective
 from ...ops.identities import handed_on
 from ...post_grad.no_ops import folded
 from ...post_grad.times import Times
@@ -34,6 +37,60 @@ def order(graph: Graph) -> None:
         if first is not waiting[0]:
             waiting[0].prepend(first)
         waiting.remove(first)
+
+
+def early(graph: Graph) -> dict[Node, Node]:
+    """Return the epilogues that could run before the end, each with the node behind which it could.
+
+    That is once the value is made, and the last node has run that is given the input. What is computed of
+    the input and put off Inductor stores before that: so it may hold less or more, and only trying tells.
+    """
+    (output,) = graph.find_nodes(op="output")
+    last_ones = list(itertools.takewhile(lambda node: is_epilogue(node) or is_view(node), _before(output)))
+    order = {node: i for i, node in enumerate(graph.nodes)}
+    shared, end = shared_inputs(graph), order[output] - len(last_ones) - 1  # where the last other node is
+    found = {}
+    for epilogue in filter(is_epilogue, reversed(last_ones)):
+        given, value = epilogue.args[:2]
+        if given in shared or not isinstance(value, Node):
+            continue
+        users = [user for user, _ in uses(given) if user is not epilogue]  # type: ignore[arg-type]
+        writers = [user for user, name in uses(base_of(value)) if name in written(user)]
+        place = max((value, *users, *writers), key=order.__getitem__)
+        is_sent = any(is_collective(user.target) for user in users)
+        if order[place] < end and place.op != "placeholder" and not is_sent:
+            found[epilogue] = place
+    return found
+
+
+def store(places: dict[Node, Node]) -> None:
+    """Move epilogues behind the nodes that ``early`` returned for them."""
+    for epilogue, place in reversed(places.items()):
+        place.append(epilogue)
+
+
+def is_epilogue(node: Node) -> bool:
+    """Return whether a node writes an input as a whole."""
+    return node.target is aten.copy_.default and node.args[0].op == "placeholder"  # type: ignore[union-attr]
+
+
+def shared_inputs(graph: Graph) -> set[Node]:
+    """Return the inputs that share bytes with another one."""
+    first: dict[int | None, Node] = {}
+    found: set[Node] = set()
+    for node in graph.find_nodes(op="placeholder"):
+        val = node.meta.get("val")
+        if isinstance(val, torch.Tensor):
+            other = first.setdefault(_torch.storage_key(val), node)
+            found.update((node, other) if other is not node else ())
+    return found
+
+
+def _before(node: Node) -> Iterator[Node]:
+    """Yield the nodes before a node, the last one first."""
+    while node.prev.op != "root":
+        node = node.prev
+        yield node
 
 
 def _stored(epilogue: Node) -> Node:

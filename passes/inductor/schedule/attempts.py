@@ -1,7 +1,7 @@
-"""A graph is lowered until its schedule is right and the cheaper one of two: which attempt this is.
+"""A graph is lowered until its schedule is right and the cheapest of a few: which attempt this is.
 
 What Inductor makes of a graph is known once it has been made. So where it matters a graph is lowered again,
-from a copy: functional, where its schedule was wrong or Inductor failed; by the other policy, where it is not
+from a copy: functional, where its schedule was wrong or Inductor failed; in another way, where it is not
 clear which one is cheaper. Mostly an attempt ends when its schedule is looked at, before any code is written.
 """
 
@@ -12,7 +12,7 @@ import contextvars
 import dataclasses
 import inspect
 from collections.abc import Callable, Iterator
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from torch.fx import GraphModule
 
@@ -23,7 +23,15 @@ from . import _torch
 from .cost import Cost
 from .hook import log, warn
 
-Way = Literal["as asked", "speed", "functional"]
+Change = Literal["speed", "stores early"]
+"""What may be done otherwise than at first: ``policy="speed"``, or early stores into inputs."""
+
+
+class Tried(NamedTuple):
+    """What was done otherwise in an attempt, and what it costs."""
+
+    changes: tuple[Change, ...]
+    cost: Cost
 
 
 @dataclasses.dataclass(slots=True)
@@ -31,24 +39,24 @@ class Attempt:
     """One lowering of a graph.
 
     Args:
-        way: how it is reinplaced: as the user asked, by ``policy="speed"``, or not at all.
+        changes: what is done otherwise in it than in the first one.
         is_last: whether it is made whatever comes of it.
-        other: the cost of the other way, where that was tried before.
+        cheapest: the cheapest of the attempts before.
+        untried: further changes, each of which might be cheaper.
         graphs: how many graphs were reinplaced in it: subgraphs have schedules of their own.
         writes: whether anything was written in place in one of them.
-        is_open: whether the other way might be cheaper.
         by_peak: whether the way that holds less is the cheaper one, whatever it moves (``policy="peak"``).
-        why: why nothing is reinplaced, where it is not.
+        why: why nothing is reinplaced, where nothing is.
         settled: what is to be called once this attempt is the one that counts.
         copied: what must be in place and is copied in it, and why, where it is for no reason of its own.
     """
 
-    way: Way = "as asked"
+    changes: tuple[Change, ...] = ()
     is_last: bool = False
-    other: Cost | None = None
+    cheapest: Tried | None = None
+    untried: tuple[Change, ...] = ()
     graphs: int = 0
     writes: bool = False
-    is_open: bool = False
     by_peak: bool = False
     why: str = ""
     settled: list[Callable[[], None]] = dataclasses.field(default_factory=list)
@@ -65,6 +73,27 @@ class Attempt:
         waiting, self.settled = self.settled, []
         for callback in waiting:
             callback()
+
+    def following(self, cost: Cost | None) -> Attempt | None:
+        """Return the attempt to be made in the place of this one, ``None`` where this one is kept.
+
+        Args:
+            cost: what this one costs; ``None`` where that cannot be said.
+        """
+        best = self.cheapest
+        if cost is not None and (best is None or self._is_cheaper(cost, best.cost)):
+            best = Tried(self.changes, cost)
+        if best is None:
+            return None
+        if self.untried and cost is not None:
+            changes = (*best.changes, self.untried[0])
+            return Attempt(changes, cheapest=best, untried=self.untried[1:])
+        return None if best.changes == self.changes else Attempt(best.changes, is_last=True)
+
+    def _is_cheaper(self, cost: Cost, best: Cost) -> bool:
+        if self.by_peak or self.changes[-1] == "speed":
+            return not cost.is_above(best, by_peak=self.by_peak)
+        return best.is_above(cost)
 
 
 class Retry(Exception):
@@ -88,9 +117,9 @@ def current() -> Attempt | None:
     return _attempt.get()
 
 
-def way() -> Way:
-    """Return how the graph is reinplaced in this attempt."""
-    return (_attempt.get() or Attempt()).way
+def does(change: Change) -> bool:
+    """Return whether something is done otherwise in this attempt than in the first one."""
+    return change in (_attempt.get() or Attempt()).changes
 
 
 def why_functional() -> str:
@@ -98,17 +127,24 @@ def why_functional() -> str:
     return (_attempt.get() or Attempt()).why
 
 
-def reinplaced(*, writes: bool, is_open: bool) -> None:
-    """Note what became of a graph in this attempt, and whether the other way might be cheaper."""
+def reinplaced(*, writes: bool) -> None:
+    """Note what became of a graph in this attempt."""
     attempt = _attempt.get()
     if attempt is not None:
         attempt.graphs += 1
         attempt.writes |= writes
-        attempt.is_open = is_open and attempt.graphs == 1
+        attempt.untried = attempt.untried if attempt.graphs == 1 else ()
+
+
+def might(change: Change) -> None:
+    """Note that a change might be cheaper for the graph that was reinplaced last."""
+    attempt = _attempt.get()
+    if attempt is not None and attempt.graphs == 1 and attempt.cheapest is None:
+        attempt.untried += (change,)
 
 
 def compared(*, by_peak: bool) -> None:
-    """Note how the two ways of a graph are compared."""
+    """Note how the ways of a graph are compared."""
     attempt = _attempt.get()
     if attempt is not None:
         attempt.by_peak = by_peak
@@ -160,7 +196,7 @@ def lowered(gm: GraphModule, compile_one: Callable[[GraphModule], Any]) -> Any:
     """
     attempt, failed = Attempt(), None
     while True:
-        spare = None if attempt.way == "functional" else _kept(gm)
+        spare = None if attempt.why else _kept(gm)
         attempt.is_last |= spare is None
         try:
             with _made(attempt):
@@ -177,7 +213,7 @@ def lowered(gm: GraphModule, compile_one: Callable[[GraphModule], Any]) -> Any:
                 raise
             log.warning("compiled once more without writes in place, Inductor failed: %r", error)
             why = f"Inductor failed at what was written in place: {error!r}"
-            gm, attempt, failed = spare, Attempt("functional", is_last=True, why=why), attempt
+            gm, attempt, failed = spare, Attempt(is_last=True, why=why), attempt
             continue
         attempt.settle()
         attempt.judge()

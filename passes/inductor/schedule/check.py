@@ -49,21 +49,19 @@ class ScheduleCheck(Hook):
         elif found:
             log.warning("compiled once more without writes in place, Inductor's schedule is wrong: %s", found)
             why = f"Inductor's schedule is wrong: {found}"
-            raise Retry(Attempt("functional", is_last=True, why=why), found)
+            raise Retry(Attempt(is_last=True, why=why), found)
         else:
             _compare(attempt, nodes)
 
 
 def _compare(attempt: Attempt, nodes: list[Any]) -> None:
-    """Ask for the other way where it might be cheaper, or is."""
-    if not attempt.is_open and attempt.other is None:
+    """Ask for another way where it might be cheaper, or is."""
+    if not attempt.untried and attempt.cheapest is None:
         return
-    cost, other = _asked(cost_of, nodes), attempt.other
-    if other is not None:
-        if cost is None or cost.is_above(other, by_peak=attempt.by_peak):
-            raise Retry(Attempt("as asked", is_last=True), f"{cost}, by the other policy {other}")
-    elif cost is not None:
-        raise Retry(Attempt("speed", other=cost), f"{cost}, by the other policy perhaps less")
+    cost = _asked(cost_of, nodes)
+    following = attempt.following(cost)
+    if following is not None:
+        raise Retry(following, f"{cost}; next with {following.changes}, cheapest {following.cheapest}")
 
 
 def _asked(question: Callable[[list[Any]], Any], nodes: list[Any]) -> Any:

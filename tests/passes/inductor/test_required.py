@@ -37,7 +37,6 @@ from pytest_reinplace.passes.required import copied as copied_of
 from ..trace import arange, functional, ops
 
 LABEL = "reinplace_test::scale.x"
-WRONG = {"as asked": "they race", "functional": ""}
 
 
 @pytest.fixture
@@ -215,7 +214,7 @@ def test_torch_wraps_it_in_no_other_error_where_nothing_is_cached() -> None:
         run(copied, [LABEL], fx_graph_cache=False)
     torch.compiler.reset()
     with pytest.raises(torch._inductor.exc.InductorError, match="planted"):  # the twin
-        run(in_place, [LABEL], fx_graph_cache=False, **{AFTER_FUSION: stops("as asked", "functional")})
+        run(in_place, [LABEL], fx_graph_cache=False, **{AFTER_FUSION: stops(True, False)})
 
 
 @pytest.mark.usefixtures("empty_cache")
@@ -232,13 +231,17 @@ def test_nor_where_the_first_compilation_was_watched(monkeypatch: pytest.MonkeyP
         run(copied, [LABEL], fx_graph_cache=False)
 
 
-def stops(*ways: str) -> Any:
+def stops(*functional: bool) -> Any:
     def stop(nodes: list[Any]) -> list[Any]:
-        if attempts.way() in ways:
+        if bool(attempts.why_functional()) in functional:
             raise ZeroDivisionError("planted")
         return nodes
 
     return type(options()[AFTER_FUSION])(stop)
+
+
+def in_place_is_wrong(_: Any) -> str:
+    return "" if attempts.why_functional() else "they race"
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
@@ -266,12 +269,12 @@ def test_it_holds_for_a_backward(dynamic: bool) -> None:
 @pytest.mark.usefixtures("quick")
 def test_what_is_compiled_again_without_writes_in_place_is_judged_as_it_is_at_last() -> None:
     with fresh_inductor_cache(), pytest.raises(NotReinplaced) as raised:
-        run(in_place, [LABEL], **{AFTER_FUSION: stops("as asked")})
+        run(in_place, [LABEL], **{AFTER_FUSION: stops(False)})
     first, second, *_ = str(raised.value).splitlines()
     assert first == f"1 required candidate not in place: {LABEL}"
     assert "64 B, Inductor failed at what was written in place: ZeroDivisionError('planted')" in second
     torch.compiler.reset()
-    wrong = mock.patch.object(check, "problem", side_effect=lambda _: WRONG[attempts.way()])
+    wrong = mock.patch.object(check, "problem", in_place_is_wrong)
     with fresh_inductor_cache(), wrong, pytest.raises(NotReinplaced, match=r"schedule is wrong: they race"):
         run(in_place, [LABEL])
     torch.compiler.reset()
@@ -284,7 +287,7 @@ def test_it_is_no_failure_of_inductor_that_writes_in_place_may_be_to_blame_for()
 
     def compile_one(gm: Any) -> None:
         calls.append(gm)
-        attempts.reinplaced(writes=True, is_open=False)
+        attempts.reinplaced(writes=True)
         raise NotReinplaced([])
 
     gm, _ = functional(in_place, arange(4, 4), arange(4, 4))
