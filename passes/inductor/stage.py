@@ -167,7 +167,7 @@ class ReinplacePass(CustomGraphPass):
         report = self._reinplaced(graph, target) if target else Report()
         if target is INDUCTOR and self.order == "free":
             attempts.wrote(computed_in_inputs.compute(graph) > 0)
-            self._store_early(graph)
+            _store_early(graph)
         single_lists.store_apart(graph)
         windows.reshape(graph)
         copy_operands(graph)
@@ -196,13 +196,6 @@ class ReinplacePass(CustomGraphPass):
         report = reinplace_graph(graph, options, _is_settled)
         forget(graph, asking)
         return report
-
-    def _store_early(self, graph: Graph) -> None:
-        """Let inputs be written before the end, where what is held is all that counts and it is tried."""
-        if self.policy == "peak" and (places := epilogues.early(graph)):
-            attempts.might("stores early")
-            if attempts.does("stores early"):
-                epilogues.store(places)
 
     def __call__(self, graph: Graph) -> None:
         """Rewrite a graph, as Inductor calls it, tell the observers, and see to what must be in place."""
@@ -245,6 +238,14 @@ def _is_settled(decision: Decision) -> bool:
         if differs_for_speed(decision):
             attempts.might("speed")
     return not parted
+
+
+def _store_early(graph: Graph) -> None:
+    """Let inputs be written before the end, where that is tried."""
+    if places := epilogues.early(graph):
+        attempts.might("stores early")
+        if attempts.does("stores early"):
+            epilogues.store(places)
 
 
 def delay_buffers(graph: Graph) -> None:

@@ -85,9 +85,11 @@ class Attempt:
             best = Tried(self.changes, cost)
         if best is None:
             return None
-        if self.untried and cost is not None:
-            changes = (*best.changes, self.untried[0])
-            return Attempt(changes, cheapest=best, untried=self.untried[1:])
+        left = self.untried if cost is not None else ()
+        if left[:1] == ("stores early",) and not (self.by_peak or best.cost.is_mostly_waiting):
+            left = left[1:]
+        if left:
+            return Attempt((*best.changes, left[0]), cheapest=best, untried=left[1:])
         return None if best.changes == self.changes else Attempt(best.changes, is_last=True)
 
     def _is_cheaper(self, cost: Cost, best: Cost) -> bool:

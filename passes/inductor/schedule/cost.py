@@ -25,10 +25,12 @@ class Cost:
     Args:
         peak: the most bytes that are held at one time, inputs left out.
         moved: the bytes that are read and written, or could be while calls are started.
+        waiting: how many bytes of the peak are held for an operation that writes an input.
     """
 
     peak: int
     moved: int
+    waiting: int = dataclasses.field(default=0, compare=False)
 
     def is_above(self, other: Cost, *, by_peak: bool = False) -> bool:
         """Return whether a schedule costs more and holds no less.
@@ -42,6 +44,11 @@ class Cost:
         if by_peak:
             return (self.peak, self.moved) > (other.peak, other.moved)
         return self.peak >= other.peak and self.peak + self.moved > other.peak + other.moved
+
+    @property
+    def is_mostly_waiting(self) -> bool:
+        """Return whether at least half of what is held at the peak is held for writes of inputs."""
+        return 0 < self.peak <= 2 * self.waiting
 
 
 class _Life(NamedTuple):
@@ -66,11 +73,12 @@ def cost_of(nodes: list[Any]) -> Cost:
         if not life.is_returned:
             change[steps[life.last] + 1] -= sizes[name]
     held = list(accumulate(change))
+    waiting = _waiting(nodes, lives, sizes, races, steps, held.index(max(held)))
     for place, node in enumerate(nodes):
         held[steps[place]] -= sum(sizes[name] for name in _reused(place, node, lives, sizes, races))
     working = {step: node for step, node in zip(steps, nodes, strict=True) if not _torch.does_nothing(node)}
     started = sum(start(on_cpu=_torch.is_on_cpu(node)) for node in working.values())
-    return Cost(max(held), started + sum(_moved(node, lives, sizes, races) for node in nodes))
+    return Cost(max(held), started + sum(_moved(node, lives, sizes, races) for node in nodes), waiting)
 
 
 def start(*, on_cpu: bool) -> int:
@@ -108,6 +116,33 @@ def _lives(nodes: list[Any], sizes: dict[str, int], races: Races) -> dict[str, _
 
 def _is_inside(node: Any, life: _Life) -> bool:
     return life.first == life.last and not (life.is_returned or node.is_extern())
+
+
+def _waiting(
+    nodes: list[Any],
+    lives: dict[str, _Life],
+    sizes: dict[str, int],
+    races: Races,
+    steps: list[int],
+    at: int,
+) -> int:
+    """Return the bytes that are held at a step and last used by an operation that writes an input."""
+    return sum(
+        sizes[name]
+        for name, life in lives.items()
+        if steps[life.first] <= at <= steps[life.last]
+        and not life.is_returned
+        and _writes_input(nodes[life.last], races)
+    )
+
+
+def _writes_input(node: Any, races: Races) -> bool:
+    return any(
+        access.is_write
+        for name, accesses in races.accesses(node).items()
+        if not races.is_made(name)
+        for access in accesses
+    )
 
 
 def _reused(

@@ -195,7 +195,7 @@ def test_less_is_held_by_policy_peak() -> None:
     assert held("peak") < held("memory")
 
 
-CHEAP, DEAR = Cost(peak=4, moved=4), Cost(peak=8, moved=4)
+CHEAP, DEAR = Cost(peak=4, moved=4, waiting=2), Cost(peak=8, moved=4, waiting=3)
 
 
 @pytest.mark.parametrize(
@@ -207,6 +207,16 @@ CHEAP, DEAR = Cost(peak=4, moved=4), Cost(peak=8, moved=4)
         (Attempt(("speed",), cheapest=Tried((), CHEAP)), CHEAP, None, False),
         (Attempt(("speed",), cheapest=Tried((), CHEAP)), DEAR, (), True),
         (Attempt(("speed",), cheapest=Tried((), CHEAP)), None, (), True),
+        (Attempt(untried=("stores early",)), DEAR, None, False),
+        (Attempt(untried=("stores early",)), CHEAP, ("stores early",), False),
+        (Attempt(untried=("stores early",)), Cost(peak=0, moved=4), None, False),
+        (Attempt(untried=("stores early",), by_peak=True), DEAR, ("stores early",), False),
+        (Attempt(("speed",), cheapest=Tried((), CHEAP), untried=("stores early",)), None, (), True),
+        (Attempt(("stores early",), cheapest=Tried((), CHEAP)), CHEAP, (), True),
+        (Attempt(("stores early",), cheapest=Tried((), CHEAP), by_peak=True), CHEAP, None, False),
+        (Attempt(("stores early",), cheapest=Tried((), DEAR)), CHEAP, None, False),
+        (Attempt(("stores early",), cheapest=Tried((), DEAR)), Cost(peak=4, moved=9), (), True),
+        (Attempt(("stores early",), cheapest=Tried((), CHEAP)), Cost(peak=5, moved=1), (), True),
         (
             Attempt(("speed",), cheapest=Tried((), CHEAP), untried=("stores early",)),
             DEAR,
