@@ -21,6 +21,7 @@ from ..memory.region import Size, as_size
 from ..ops.nested import nodes
 from ..ops.schema import argument, is_operator, schema_of
 
+aten: Any = torch.ops.aten
 _WRITTEN = "reinplace_written"
 
 
@@ -123,6 +124,12 @@ def written(node: Node) -> list[Node]:
         return nodes([given[name] for name in node.meta.get(_WRITTEN, given)])
     names = schema_of(node.target).all_mutable
     return [n for name in names for n in nodes(argument(node, name))] if names else []
+
+
+def is_epilogue(node: Node) -> bool:
+    """Return whether a node gives an input its value after the call, as functionalization ends a graph."""
+    given: Any = node.args[0] if node.target is aten.copy_.default else None
+    return isinstance(given, Node) and given.op == "placeholder"
 
 
 def note_written(launch: Node, names: Iterable[str]) -> None:

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
-from ..graph.alias import alias_of, base_of, uses, viewed, written
+from ..graph.alias import alias_of, base_of, is_epilogue, uses, viewed, written
 from ..graph.collective import is_collective
 from ..graph.emit import Emitter
 from ..graph.sizes import shape_env_of
@@ -32,7 +32,7 @@ from ..ops.schema import is_operator, schema_of
 from ..ops.wrapper_names import is_wrapper
 from ..reinplacing.facts.place import reads_alike
 from .lowering import is_computed, is_put_off
-from .mend.epilogues import is_epilogue, shared_inputs
+from .mend.epilogues import shared_inputs
 
 aten: Any = torch.ops.aten
 _NEVER = float("inf")

@@ -2,7 +2,8 @@
 
 Nothing moves across a write, a random number, a collective or an effect, which schemas tell, and no reader
 behind what may be written in place: Inductor's rule goes by names, and brings a copy there. It also moves
-what another library's operators compute. The order stays topological, so sorting it again changes nothing.
+what another library's operators compute. What an epilogue stores is not held for less time at the end, where
+those are: it stays. The order stays topological, so sorting it again changes nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 
 from torch.fx import Graph, Node
 
-from ..graph.alias import bases, written
+from ..graph.alias import bases, is_epilogue, written
 from ..graph.movable import is_barrier, is_movable
 from .rule import Places, Rule
 from .sharing import may_write
@@ -64,9 +65,10 @@ class _Moves:
 
     def _ready(self, node: Node) -> Iterator[tuple[Node, str]]:
         """Yield the operands that a node just placed is the first user of, and why they stay if they do."""
+        is_stored = is_epilogue(node)
         for operand in node.all_input_nodes:
             self._users[operand] -= 1
-            if self._users[operand] == 0 and operand in self._guards:
+            if self._users[operand] == 0 and operand in self._guards and not is_stored:
                 guards = self._guards[operand]
                 yield operand, next((why for guard, why in guards if guard not in self._placed), "")
 

@@ -16,7 +16,7 @@ from torch.fx import Graph, Node
 from torch.utils.checkpoint import CheckpointPolicy
 
 from ... import _torch
-from ...graph.alias import alias_of, base_of, is_view, uses, written
+from ...graph.alias import alias_of, base_of, is_epilogue, is_view, uses, written
 from ...graph.collective import is_collective
 from ...ops.identities import handed_on
 from ...post_grad.no_ops import folded
@@ -67,11 +67,6 @@ def store(places: dict[Node, Node]) -> None:
     """Move epilogues behind the nodes that ``early`` returned for them."""
     for epilogue, place in reversed(places.items()):
         place.append(epilogue)
-
-
-def is_epilogue(node: Node) -> bool:
-    """Return whether a node writes an input as a whole."""
-    return node.target is aten.copy_.default and node.args[0].op == "placeholder"  # type: ignore[union-attr]
 
 
 def shared_inputs(graph: Graph) -> set[Node]:

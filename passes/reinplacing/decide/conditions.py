@@ -321,9 +321,9 @@ def _make_room(
     if candidate.kind.looks_at_all and any(beside):
         return False  # a subgraph looks beside an operand, where a copy has nothing, or goes by its offset
     shared = decision.kept_for(candidate)
-    copies = price.of_places(model, {n: place for _, n, place in hits if n not in shared}.values())
+    copies = price.of_operands(model, {n: place for _, n, place in hits if n not in shared}.values())
     parts = part_copy.parts(decision, candidate, [(node, place) for _, node, place in hits])
-    if parts is not None and price.of_copies(parts) < min(copies, candidate.nbytes):
+    if parts is not None and price.of_copies(parts) < min(copies, price.of_copy(candidate.nbytes)):
         decision.part_copies[candidate.index] = parts
         decision.instead.update(dict.fromkeys(culprits))
         return True

@@ -124,8 +124,8 @@ class Escapes:
         node, place = next(iter(leaves.items()))
         if self._is_pinned(node, place):
             return None
-        refusal = edge.nbytes + self._written_back.get(edge.index, 0)
-        return node if price.of_kept(self._decision.model, place) < refusal else None
+        refusal = price.of_copy(edge.nbytes) + self._written_back.get(edge.index, 0)
+        return node if price.of_copy(price.of_kept(self._decision.model, place)) < refusal else None
 
     @functools.cached_property
     def _written_back(self) -> dict[int, int]:

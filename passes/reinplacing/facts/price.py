@@ -42,13 +42,24 @@ def rank(decision: Decision) -> Rank:
     refused = [model.candidates[i] for i in decision.refused if i not in model.fused]
     real = (w for ws in model.writes.values() for w in ws if w.node not in decision.erased)
     parts = [part for found in decision.part_copies.values() for part in found]
-    copied = sum(c.nbytes for c in refused) + sum(of_region(model, w.place.region) for w in real)
-    copied += sum(of_value(model, node) for _, _, node in decision.own_copies)
+    copied = sum(of_copy(c.nbytes) for c in refused)
+    copied += sum(of_copy(of_region(model, w.place.region)) for w in real)
+    copied += sum(of_copy(of_value(model, node)) for _, _, node in decision.own_copies)
     # The clone of a reader that is made early is refused like any other, and counted there.
     copied += of_copies(s for s in decision.snapshots if s.early is None) + of_copies(parts)
     added = sum(not c.kind.is_copy for c in refused) + len(parts)
     added += len(decision.copied) + len(decision.snapshots) + len(decision.returned)
-    return Rank(copied + sum(decision.returned.values()), sum(c.fresh for c in refused), added)
+    return Rank(copied + sum(map(of_copy, decision.returned.values())), sum(c.fresh for c in refused), added)
+
+
+def of_copy(nbytes: int) -> int:
+    """Return what a copy costs that writes so many bytes: as many. What is told of a copy are its bytes."""
+    return nbytes
+
+
+def of_operands(model: Model, operands: Iterable[Place]) -> int:
+    """Return what copies of operands cost together."""
+    return sum(of_copy(of_region(model, place.region)) for place in operands)
 
 
 def of_region(model: Model, region: Region) -> int:
@@ -84,8 +95,8 @@ def of_kept(model: Model, place: Place) -> int:
 
 
 def of_copies(copies: Iterable[Snapshot | PartCopy]) -> int:
-    """Return the bytes of copies of old values, or of parts, together."""
-    return sum(c.nbytes for c in copies)
+    """Return what copies of old values, or of parts, cost together."""
+    return sum(of_copy(c.nbytes) for c in copies)
 
 
 def made(model: Model, node: Node) -> int:
@@ -113,13 +124,13 @@ def written_back(model: Model, erased: Collection[Node] | None = None) -> dict[i
                 value = model.made_by[value].operand.storage
             if value is storage:
                 for index in way:
-                    found[index] += of_region(model, write.place.region)
+                    found[index] += of_copy(of_region(model, write.place.region))
     return found
 
 
 def of_refusal(model: Model, candidate: Candidate) -> int:
     """Return the bytes that are copied when a candidate is refused: its own, and those written back."""
-    return candidate.nbytes + model.written_back.get(candidate.index, 0)
+    return of_copy(candidate.nbytes) + model.written_back.get(candidate.index, 0)
 
 
 def of_cheapest_refusal(decision: Decision, candidate: Candidate, culprits: Iterable[int]) -> int:
@@ -131,7 +142,7 @@ def of_cheapest_refusal(decision: Decision, candidate: Candidate, culprits: Iter
     choices = (candidate, *(model.candidates[i] for i in culprits))
     if decision.root(candidate.operand.storage).is_input:
         return min(of_refusal(model, c) for c in choices)
-    return min(c.nbytes for c in choices)
+    return min(of_copy(c.nbytes) for c in choices)
 
 
 def by_gain(model: Model, siblings: Collection[Candidate]) -> Collection[Candidate]:
