@@ -64,6 +64,21 @@ def test_what_it_is_computed_of_moves_with_it() -> None:
     assert names(gm) == ["exp", "sum_1", "sin", "add", "cos", "mul"] and len(applied.rewritten) == 3
 
 
+def test_what_an_epilogue_stores_stays_and_what_it_is_computed_of_comes_to_it() -> None:
+    """At the end, where epilogues are, it would be held as long, and what it is made of for longer."""
+
+    def program(x: Tensor, y: Tensor) -> Tensor:
+        one = y.sin()
+        total = y.exp().sum()
+        x.copy_(one.cos())
+        return total * 2 - y.sum()
+
+    applied, gm = by_rule("locality", program, arange(2, 3), arange(2, 3))
+    ordered = names(gm)
+    assert ordered.index("sin") + 1 == ordered.index("cos") < ordered.index("copy_") - 1
+    assert "cos" not in applied.rewritten
+
+
 def test_the_order_is_inductors_where_nothing_is_in_between() -> None:
     from torch._inductor.fx_passes.post_grad import reorder_for_locality
 
