@@ -51,10 +51,11 @@ def early(graph: Graph) -> dict[Node, Node]:
     shared, end = shared_inputs(graph), order[output] - len(last_ones) - 1  # where the last other node is
     found = {}
     for epilogue in filter(is_epilogue, reversed(last_ones)):
-        given, value = epilogue.args[:2]
-        if given in shared or not isinstance(value, Node):
+        stored: Any = epilogue.args[:2]
+        given, value = stored
+        if given in shared:
             continue
-        users = [user for user, _ in uses(given) if user is not epilogue]  # type: ignore[arg-type]
+        users = [user for user, _ in uses(given) if user is not epilogue]
         writers = [user for user, name in uses(base_of(value)) if name in written(user)]
         place = max((value, *users, *writers), key=order.__getitem__)
         is_sent = any(is_collective(user.target) for user in users)
@@ -65,7 +66,7 @@ def early(graph: Graph) -> dict[Node, Node]:
 
 def store(places: dict[Node, Node]) -> None:
     """Move epilogues behind the nodes that ``early`` returned for them."""
-    for epilogue, place in reversed(places.items()):
+    for epilogue, place in places.items():
         place.append(epilogue)
 
 

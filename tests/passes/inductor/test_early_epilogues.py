@@ -111,16 +111,18 @@ def test_inputs_come_first_in_a_graph() -> None:
 
 
 @pytest.mark.parametrize("through_a_view", [False, True])
-def test_what_is_written_later_is_stored_later(through_a_view: bool) -> None:
+@pytest.mark.parametrize("of_a_view", [False, True])
+def test_what_is_written_later_is_stored_later(of_a_view: bool, through_a_view: bool) -> None:
     b = GraphBuilder()
     x, y = b.placeholder(square()), b.placeholder(square())
     value = b.call(aten.mul.Tensor, y, 2)
     target = b.call(aten.select.int, value, 0, 0) if through_a_view else value
+    turned = b.call(aten.permute.default, value, [1, 0])
     other = b.call(aten.mm.default, y, y)
     write = b.graph.call_function(aten.sin_.default, (target,))
     write.meta["val"] = target.meta["val"]
     product = b.call(aten.mm.default, other, y)
-    epilogue = stored(b, x, value)
+    epilogue = stored(b, x, turned if of_a_view else value)
     b.graph.output((product,))
     assert epilogues.early(b.graph) == {epilogue: write}
 
