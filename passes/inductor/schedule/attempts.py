@@ -33,6 +33,10 @@ class Tried(NamedTuple):
     changes: tuple[Change, ...]
     cost: Cost
 
+    def again(self) -> Attempt:
+        """Return an attempt that does the same, and is kept."""
+        return Attempt(self.changes, is_last=True)
+
 
 @dataclasses.dataclass(slots=True)
 class Attempt:
@@ -90,7 +94,7 @@ class Attempt:
             left = left[1:]
         if left:
             return Attempt((*best.changes, left[0]), cheapest=best, untried=left[1:])
-        return None if best.changes == self.changes else Attempt(best.changes, is_last=True)
+        return None if best.changes == self.changes else best.again()
 
     def _is_cheaper(self, cost: Cost, best: Cost) -> bool:
         if self.by_peak or self.changes[-1] == "speed":

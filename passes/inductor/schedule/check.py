@@ -41,6 +41,8 @@ class ScheduleCheck(Hook):
             Retry: they compute something else, or might cost less, and the graph can be lowered once more.
         """
         found, attempt = _asked(problem, nodes) or "", current()
+        if found and attempt is not None and attempt.cheapest is not None:
+            raise Retry(attempt.cheapest.again(), found)  # which was right
         for watcher in _watchers.get() if found else ():
             watcher(found)
         if attempt is None or attempt.is_last:

@@ -127,12 +127,11 @@ def _waiting(
     at: int,
 ) -> int:
     """Return the bytes that are held at a step and last used by an operation that writes an input."""
+    storing = {place for place, node in enumerate(nodes) if steps[place] >= at and _writes_input(node, races)}
     return sum(
         sizes[name]
         for name, life in lives.items()
-        if steps[life.first] <= at <= steps[life.last]
-        and not life.is_returned
-        and _writes_input(nodes[life.last], races)
+        if steps[life.first] <= at and life.last in storing and not life.is_returned
     )
 
 

@@ -13,6 +13,7 @@ from torch._inductor.utils import fresh_inductor_cache
 from pytest_reinplace.passes import inductor_options, verify
 from pytest_reinplace.passes.fuzz.builder import GraphBuilder
 from pytest_reinplace.passes.inductor.mend import epilogues
+from pytest_reinplace.passes.inductor.schedule import attempts, check
 from pytest_reinplace.passes.inductor.schedule.attempts import Attempt, Tried
 from pytest_reinplace.passes.inductor.schedule.cost import Cost
 from pytest_reinplace.passes.oracle.call import peak
@@ -195,6 +196,21 @@ def held(policy: Any) -> int:
 @pytest.mark.usefixtures("quick")
 def test_less_is_held_by_policy_peak() -> None:
     assert held("peak") < held("memory")
+
+
+@pytest.mark.usefixtures("quick")
+def test_where_it_makes_the_schedule_wrong_the_one_before_is_kept(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    tried: list[bool] = []
+
+    def problem(nodes: list[Any]) -> str:
+        tried.append(attempts.does("stores early"))
+        return "it is late" if tried[-1] else ""
+
+    monkeypatch.setattr(check, "problem", problem)
+    held("peak")
+    assert tried == [False, True, False] and "without writes in place" not in caplog.text
 
 
 CHEAP, DEAR = Cost(peak=4, moved=4, waiting=2), Cost(peak=8, moved=4, waiting=3)
