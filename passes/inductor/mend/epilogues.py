@@ -8,7 +8,6 @@ the backward, is saved: computed again, it would be computed from what the forwa
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -45,10 +44,13 @@ def early(graph: Graph) -> dict[Node, Node]:
     That is once the value is made, and the last node has run that is given the input. What is computed of
     the input and put off Inductor stores before that: so it may hold less or more, and only trying tells.
     """
-    (output,) = graph.find_nodes(op="output")
-    last_ones = list(itertools.takewhile(lambda node: is_epilogue(node) or is_view(node), _before(output)))
+    behind = itertools.islice(reversed(graph.nodes), 1, None)  # without the output
+    last_ones = list(itertools.takewhile(lambda node: is_epilogue(node) or is_view(node), behind))
+    if not any(map(is_epilogue, last_ones)):
+        return {}
     order = {node: i for i, node in enumerate(graph.nodes)}
-    shared, end = shared_inputs(graph), order[output] - len(last_ones) - 1  # where the last other node is
+    shared, end = shared_inputs(graph), len(order) - len(last_ones) - 2  # where the last other node is
+    write = {base_of(name): node for node in graph.nodes for name in written(node)}  # the last one
     found = {}
     for epilogue in filter(is_epilogue, reversed(last_ones)):
         stored: Any = epilogue.args[:2]
@@ -56,8 +58,7 @@ def early(graph: Graph) -> dict[Node, Node]:
         if given in shared:
             continue
         users = [user for user, _ in uses(given) if user is not epilogue]
-        writers = [user for user, name in uses(base_of(value)) if name in written(user)]
-        place = max((value, *users, *writers), key=order.__getitem__)
+        place = max((value, *users, write.get(base_of(value), value)), key=order.__getitem__)
         is_sent = any(is_collective(user.target) for user in users)
         if order[place] < end and place.op != "placeholder" and not is_sent:
             found[epilogue] = place
@@ -80,13 +81,6 @@ def shared_inputs(graph: Graph) -> set[Node]:
             other = first.setdefault(_torch.storage_key(val), node)
             found.update((node, other) if other is not node else ())
     return found
-
-
-def _before(node: Node) -> Iterator[Node]:
-    """Yield the nodes before a node, the last one first."""
-    while node.prev.op != "root":
-        node = node.prev
-        yield node
 
 
 def _stored(epilogue: Node) -> Node:
