@@ -219,6 +219,12 @@ _ROWS = (
         right=("2.13", "2.15"),
     ),
     Defect(
+        "forgotten-symbol",
+        "The size of a slice is computed before the size that it is computed from is known.",
+        "schedule.unbacked.order",
+        right=("2.13", "2.15"),
+    ),
+    Defect(
         "views-by-kernels",
         "What reads a view that a kernel returned (of a complex tensor) comes before a write through others.",
         "schedule.kernel_views.order",

@@ -186,6 +186,15 @@ def wait_for(part: Any, buffer: str) -> None:
     part.unmet_dependencies = unmet  # which it makes anew of all that it reads, inputs too
 
 
+def forgotten_symbols(part: Any) -> set[Any]:
+    """Return the unbacked symbols that a call outside of kernels computes with, and does not say so."""
+    if not part.is_extern():
+        return set()
+    numbers = [n for n in vars(part.node).values() if isinstance(n, sympy.Expr)]
+    used = set().union(*(n.free_symbols for n in numbers)) - part.node.get_unbacked_symbol_defs()
+    return used - part.node.get_free_symbol_uses(unbacked_only=True) if used else set()
+
+
 def keep_order(part: Any) -> None:
     """Let an operation come after the same ones as before when its loops are computed anew.
 

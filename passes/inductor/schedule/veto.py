@@ -7,9 +7,8 @@ import logging
 from typing import Any
 
 from ..defects import defended
-from . import _torch
+from . import _torch, kernel_views, unbacked
 from .hook import Hook, warn
-from .kernel_views import order
 from .races import Races
 
 log: logging.Logger = logging.getLogger(__name__)
@@ -30,7 +29,9 @@ class FusionVeto(Hook):
         """Watch over the scheduler of these operations."""
         try:
             if defended("views-by-kernels"):
-                order(nodes)
+                kernel_views.order(nodes)
+            if defended("forgotten-symbol"):
+                unbacked.order(nodes)
             for part in nodes if defended("forgotten-order") else ():
                 _torch.keep_order(part)
         except Exception as error:  # noqa: BLE001  (a compile never fails because of us)

@@ -247,6 +247,12 @@ def trained() -> tuple[Tensor, ...]:
     return arange(2, 4), arange(4).requires_grad_(), arange(4, 12).t().requires_grad_()
 
 
+def all_but_the_last(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    found = (x[:, 0] > 5).nonzero().squeeze(1)
+    y.clamp_(max=4)
+    return y[:, 0].clone(), found[:-1].sum()
+
+
 def list_of_one(x: Tensor) -> Tensor:
     return torch._foreach_add([x], 1)[0].sum(0)
 
@@ -305,6 +311,7 @@ PROGRAMS: dict[str, Program] = {
     ),
     "racing-fusion": Program(shifted_itself, lambda: (arange(4, 6),)),
     "forgotten-order": Program(strided_gradients, trained),
+    "forgotten-symbol": Program(all_but_the_last, rows),
     "views-by-kernels": Program(complex_windows, overlapping),
     "windows-of-a-view": Program(filled_windows, lambda: (torch.arange(32).view(8, 4),)),
     "list-of-one": Program(list_of_one, lambda: on_gpu(1, 64)),

@@ -70,11 +70,12 @@ def outcome(program: Program, monkeypatch: pytest.MonkeyPatch) -> str:
         return tensors_of(given, function(*given))
 
     config = torch._inductor.config.patch(**program.options)
+    sizes = torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True)
     compiled = torch.compile(
         program.function, fullgraph=True, dynamic=program.dynamic, options=inductor_options()
     )
     expected = ran(program.function)
-    with config, decided(monkeypatch, program):
+    with config, sizes, decided(monkeypatch, program):
         try:
             if program.earlier:
                 compiled(*program.earlier())
