@@ -1,9 +1,10 @@
 """Each node is computed where it is first used, and not before: fewer values are in memory at a time.
 
-Nothing moves across a write, a random number, a collective or an effect, which schemas tell, and no reader
-behind what may be written in place: Inductor's rule goes by names, and brings a copy there. It also moves
-what another library's operators compute. What an epilogue stores is not held for less time at the end, where
-those are: it stays. The order stays topological, so sorting it again changes nothing.
+Nothing moves across a write, a random number, a collective or an effect, which schemas tell: Inductor's rule
+goes by names. It also moves what another library's operators compute. Behind what may be written in place
+come readers of it, which reinplacing brings back where that spares a copy, and no views and nothing that may
+be written itself, which it leaves. What an epilogue stores is not held for less time at the end, where those
+are: it stays. The order stays topological, so sorting it again changes nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Iterator
 
 from torch.fx import Graph, Node
 
-from ..graph.alias import bases, is_epilogue, written
+from ..graph.alias import bases, is_epilogue, is_view, written
 from ..graph.movable import is_barrier, is_movable
 from .rule import Places, Rule
 from .sharing import may_write
@@ -84,7 +85,8 @@ def _guards(graph: Graph) -> _Guards:
         is_call = node.op == "call_function" and node.target is not operator.getitem
         moves = is_call and is_movable(node)
         if moves:
-            read = dict.fromkeys(base[n] for n in node.all_input_nodes) if writes else {}
+            stays = node in stores or is_view(node)
+            read = dict.fromkeys(base[n] for n in node.all_input_nodes) if stays and writes else {}
             found[node] = (*effect, *((writes[s], _WRITE) for s in read if s in writes))
         if written(node) or (not moves and is_barrier(node)):
             effect = ((node, _EFFECT),)

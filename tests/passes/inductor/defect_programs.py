@@ -25,6 +25,8 @@ class Program:
         dynamic: whether it is compiled for all sizes.
         undecided: whether nothing is put in place, so that wrappers stay.
         earlier: makes those of a call before, for which it is compiled.
+        hidden_by: other defences, with which nobody sees whether there is this one.
+        attempts: whether it is lowered in as many attempts as it takes, as programs of users are.
     """
 
     function: Callable[..., Any]
@@ -33,6 +35,8 @@ class Program:
     dynamic: bool = False
     undecided: bool = False
     earlier: Callable[[], tuple[Tensor, ...]] | None = None
+    hidden_by: tuple[str, ...] = ()
+    attempts: bool = False
 
 
 def inside(count: int = 16) -> Tensor:
@@ -237,14 +241,12 @@ def overlapping() -> tuple[Tensor, Tensor]:
     return base[0:48].view(6, 8), base[1:49].view(6, 8)
 
 
-def strided_gradients(x: Tensor, v: Tensor, w: Tensor) -> Tensor:
-    """Gradients of slices are stored into zeros, which must be filled before."""
-    product, row = v[1::2] * w[:, ::2], x * v[:1]
-    return product * product + (row * row).as_strided((3,), (2,)).sum()
-
-
-def trained() -> tuple[Tensor, ...]:
-    return arange(2, 4), arange(4).requires_grad_(), arange(4, 12).t().requires_grad_()
+def chosen_after_stores(y: Tensor) -> tuple[Tensor, Tensor]:
+    """What is chosen of a buffer that was stored into twice is used in loops of two lengths."""
+    y.mul_(2)
+    y[1:3] += 2
+    chosen = y[1][torch.tensor([0, 1])] * 2
+    return (y * chosen[::2]).relu().cos(), chosen[1:]
 
 
 def all_but_the_last(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
@@ -277,7 +279,7 @@ PROGRAMS: dict[str, Program] = {
     ),
     "forgotten-factor": Program(added_in_part, rows),
     "forgotten-factor-of-lists": Program(lists_apart, rows),
-    "unmarked-wrapper": Program(two_written, rows, _V1, undecided=True),
+    "unmarked-wrapper": Program(two_written, rows, _V1, undecided=True, hidden_by=("clone-at-an-offset",)),
     "clone-at-an-offset": Program(
         behind_a_dtype_view, lambda: (arange(4, 4), torch.full((2, 8), 3, dtype=torch.int16)), undecided=True
     ),
@@ -310,7 +312,7 @@ PROGRAMS: dict[str, Program] = {
         lambda: (arange(4, 4), arange(4, 4).requires_grad_(), torch.zeros(4).requires_grad_()),
     ),
     "racing-fusion": Program(shifted_itself, lambda: (arange(4, 6),)),
-    "forgotten-order": Program(strided_gradients, trained),
+    "forgotten-order": Program(chosen_after_stores, lambda: (arange(5, 5) / 50,), attempts=True),
     "forgotten-symbol": Program(all_but_the_last, rows),
     "views-by-kernels": Program(complex_windows, overlapping),
     "windows-of-a-view": Program(filled_windows, lambda: (torch.arange(32).view(8, 4),)),

@@ -95,7 +95,8 @@ is copied.
 """
 _LEFT = """
 Sound places that ours leaves. `no_ops` keeps a copy that the program makes, where what is copied may be
-written in place and would have to be copied then; `locality` brings no reader behind such a write.
+written in place and would have to be copied then; `locality` brings no view behind such a write, and nothing
+that may be written itself.
 
 | rule | why | places |
 |---|---|---|"""
