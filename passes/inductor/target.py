@@ -118,8 +118,9 @@ def lost_by_exchange(decision: Decision, candidate: Candidate) -> Node | None:
     """Return what would be lost if a candidate were written in place by Inductor, ``None`` if nothing would.
 
     What it computes by itself of lists, fills and masked values it does not write into a buffer that it made:
-    it makes another one and exchanges the two. What it stored before goes into the new one then, and what was
-    given a view before is given one of the new. Functional they are the same, without the exchange.
+    it makes another one and exchanges the two. What it stored before goes into the new one then, what was
+    given a view before is given one of the new, and that is returned in strides of its own. Functional they
+    are the same, without the exchange.
     """
     if not _is_exchanged(candidate) or not defended("exchanged-buffer"):
         return None
@@ -127,6 +128,8 @@ def lost_by_exchange(decision: Decision, candidate: Candidate) -> Node | None:
     if root.is_input:
         return None
     if not traits_of(candidate.node.target).is_index_put:
+        return root.node
+    if candidate.operand.value.dim() > 1 and decision.model.trees[root] in decision.model.returned_trees:
         return root.node
     for earlier in decision.path(candidate.operand.storage):
         if not earlier.kind.is_clone:

@@ -146,6 +146,11 @@ class Model:
         return given(self.graph)
 
     @functools.cached_property
+    def returned_trees(self) -> frozenset[Storage]:
+        """The roots of returned buffers, were every candidate in place; asked for once all are there."""
+        return frozenset(self.trees[place.storage] for _, place in self.outputs)
+
+    @functools.cached_property
     def kept_by_subgraphs(self) -> frozenset[int | None]:
         """The storages of tensors that called subgraphs take from modules of their own."""
         return kept_by_subgraphs(self.graph)

@@ -128,6 +128,39 @@ def test_a_mask_on_what_is_only_computed_is_written(is_masked: bool) -> None:
     assert decided(program).clones == []
 
 
+def a_returned_mask(x: Tensor, y: Tensor) -> Tensor:
+    z = x + x.flip(0)
+    x.fill_(7)
+    z[y - x > 40] = 6
+    return z
+
+
+def a_mask_of_what_is_summed(x: Tensor, y: Tensor) -> Tensor:
+    return a_returned_mask(x, y).sum(0)
+
+
+def column_major() -> tuple[Tensor, Tensor]:
+    return arange(8, 16).t(), arange(16, 8) + 8
+
+
+@by_index_put
+@pytest.mark.parametrize("program", [a_returned_mask, a_mask_of_what_is_summed])
+def test_a_mask_on_what_is_returned_is_not_written(program: Program) -> None:
+    """The buffer that takes the place of the first one has strides of its own."""
+    gm, _ = functional(program, *column_major())
+    clones = analyze_graph(gm.graph, Options(target=INDUCTOR)).clones
+    assert ("aten::index_put.self" in clones) is (program is a_returned_mask)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_a_masked_result_has_the_strides_that_it_has_in_eager_mode(dynamic: bool) -> None:
+    expected = a_returned_mask(*column_major())
+    with fresh_inductor_cache():
+        compiled = torch.compile(a_returned_mask, fullgraph=True, dynamic=dynamic, options=inductor_options())
+        found = compiled(*column_major())
+    assert torch.equal(found, expected) and found.stride() == expected.stride() == (1, 16)
+
+
 @pytest.mark.parametrize("lowered", [True, False])
 def test_a_copy_with_gaps_is_stored_where_inductor_lowers_it(lowered: bool) -> None:
     """A view of all of the buffer is copied into; run node by node, the buffer itself."""
