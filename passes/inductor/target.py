@@ -17,6 +17,7 @@ from ..ops.true_strides import has_usual_strides
 from ..reason import Reason
 from ..reinplacing.facts.candidate import Candidate
 from ..reinplacing.facts.decision import Decision
+from ..reinplacing.facts.model import Model
 from ..reinplacing.facts.place import Storage
 from ..reinplacing.facts.refusal import Refusal
 from ..reinplacing.facts.target import Target
@@ -119,7 +120,7 @@ def lost_by_exchange(decision: Decision, candidate: Candidate) -> Node | None:
 
     What it computes by itself of lists, fills and masked values it does not write into a buffer that it made:
     it makes another one and exchanges the two. What it stored before goes into the new one then, what was
-    given a view before is given one of the new, and that is returned in strides of its own. Functional they
+    given a view before is given one of the new, and that has strides of its own. Functional they
     are the same, without the exchange.
     """
     if not _is_exchanged(candidate) or not defended("exchanged-buffer"):
@@ -129,7 +130,7 @@ def lost_by_exchange(decision: Decision, candidate: Candidate) -> Node | None:
         return None
     if not traits_of(candidate.node.target).is_index_put:
         return root.node
-    if candidate.operand.value.dim() > 1 and decision.model.trees[root] in decision.model.returned_trees:
+    if candidate.operand.value.dim() > 1 and _is_asked_for_strides(decision.model, candidate):
         return root.node
     for earlier in decision.path(candidate.operand.storage):
         if not earlier.kind.is_clone:
@@ -138,6 +139,12 @@ def lost_by_exchange(decision: Decision, candidate: Candidate) -> Node | None:
         return root.node
     earlier_reads = (r for r in decision.model.reads[root] if r.time < candidate.time)
     return next((r.node for r in earlier_reads if not _takes_whole(decision, r.node, root)), None)
+
+
+def _is_asked_for_strides(model: Model, candidate: Candidate) -> bool:
+    """Return whether anybody goes by the strides of a result: whom it is returned to, or who names bytes."""
+    asked = model.layouts.of(candidate.node)
+    return bool(asked.named or asked.viewed) or model.trees[candidate.result] in model.returned_trees
 
 
 def _takes_whole(decision: Decision, node: Node, root: Storage) -> bool:
