@@ -63,7 +63,8 @@ Each entry runs eagerly, with Inductor's own pass, and with ours (`exact`), in r
   program's own kernels update is not counted;
 * *of copy*: the bandwidth that *moves* reaches, as a part of a plain copy's. It is above 100 % where an
   operator reads only a part of an operand, or finds it in a cache;
-* *compile*: the first call."""
+* *compile*: the first call. Inductor's own comes first and pays for what both import;
+  `benchmarks.compile_seconds` compares the two."""
 
 
 _BOUND = """\
