@@ -1,10 +1,10 @@
 """Each node is computed where it is first used, and not before: fewer values are in memory at a time.
 
 Nothing moves across a write, a random number, a collective or an effect, which schemas tell: Inductor's rule
-goes by names. It also moves what another library's operators compute. Behind what may be written in place
-come readers of it, which reinplacing brings back where that spares a copy, and no views and nothing that may
-be written itself, which it leaves. What an epilogue stores is not held for less time at the end, where those
-are: it stays. The order stays topological, so sorting it again changes nothing.
+goes by names. It also moves what another library's operators compute. A reader may come behind what may be
+written in place: reinplacing brings it back where that spares a copy. It brings back no views and nothing
+that may be written itself, so these stay. What an epilogue stores stays too: at the end, where epilogues are,
+it is held no less long. The order stays topological, so sorting it again changes nothing.
 """
 
 from __future__ import annotations
