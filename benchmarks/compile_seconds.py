@@ -80,7 +80,8 @@ def _apart(name: str, side: str, device: str, until: float) -> float | None:
         return None
     with tempfile.TemporaryDirectory() as cache:
         caches = {"TORCHINDUCTOR_CACHE_DIR": cache, "TRITON_CACHE_DIR": f"{cache}/triton"}
-        command = [sys.executable, "-W", "ignore", "-m", "benchmarks.compile_seconds", name]
+        # By its path: a process that was not begun in the checkout cannot import `benchmarks`.
+        command = [sys.executable, "-P", "-W", "ignore", __file__, name]
         command += ["--device", device, "--one", side]
         try:
             done = subprocess.run(
