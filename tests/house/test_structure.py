@@ -18,6 +18,11 @@ _FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
 _PRIVATE = re.compile(r"(torch|triton)(\.\w+)*?\._(?!_)\w+(\.\w+)*")
 # A folder's seam modules: the only places that may name what torch and Triton do not publish.
 _SEAMS = ("_torch.py", "_triton.py")
+# What Inductor's scheduled operations and buffers are asked, without a name that says it is private.
+_ASKED = {
+    *("can_fuse", "compute_ancestors", "get_aliases", "get_mutations", "get_outputs", "is_extern"),
+    *("is_foreach", "mutation_real_name", "name_to_buf", "read_writes", "snodes"),
+}
 # What other packages may import of passes/: its face, and the public modules beside it.
 _FACES = {
     "pytest_reinplace.passes",
@@ -62,6 +67,13 @@ def _private_names(tree: ast.Module) -> Iterator[tuple[int, str]]:
         yield from (
             (node.lineno, n) for n in names if _PRIVATE.fullmatch(n) and not n.startswith("torch.ops.")
         )
+
+
+def _asked(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield what scheduled operations are asked directly, and not by a function of the seam."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in _ASKED and ast.unparse(node.value) != "_torch":
+            yield node.lineno, node.attr
 
 
 def _outside(files: list[Path], allowed: set[str], imported: str) -> list[str]:
@@ -110,6 +122,17 @@ load("torch.fx.experimental.symbolic_shapes")
 z = node._erased
 """
     assert list(_private_names(ast.parse(program))) == []
+
+
+@every_file
+def test_scheduled_operations_are_asked_in_the_seam_only(path: Path) -> None:
+    found = [f"{_name(path)}:{line} {name}" for line, name in _asked(ast.parse(path.read_text()))]
+    assert found == [] or path.name in _SEAMS
+
+
+def test_the_rule_of_scheduled_operations_fires() -> None:
+    program = "a = node.is_extern()\nb = _torch.is_extern(node)\nc = node.read_writes.reads\n"
+    assert list(_asked(ast.parse(program))) == [(1, "is_extern"), (3, "read_writes")]
 
 
 def test_the_import_reader_tells_when_and_what() -> None:

@@ -16,7 +16,10 @@ BEFORE_FUSION, AFTER_FUSION = "_pre_fusion_custom_pass", "_post_fusion_custom_pa
 _SCHEDULER = "torch._inductor.scheduler"
 _GUARDS = "torch._guards"
 _DEPENDENCIES = "torch._inductor.dependencies"
-_NAMES = {"Scheduler": ("can_fuse",), "BaseSchedulerNode": ("get_nodes", "is_foreach", "is_extern")}
+_NAMES = {
+    "Scheduler": ("can_fuse",),
+    "BaseSchedulerNode": ("get_nodes", "get_outputs", "is_foreach", "is_extern"),
+}
 
 
 def scheduler_pass() -> Any:
@@ -110,6 +113,66 @@ def lowered() -> Any:
     return private("torch._inductor.virtualized", "V").graph.module.graph
 
 
+def operations(node: Any) -> Any:
+    """Return the operations that a kernel, or one that is to be, runs."""
+    return node.get_nodes()
+
+
+def elements(node: Any) -> Any:
+    """Return the kernels that run beside each other as one list, ``None`` where it is no such list."""
+    return node.snodes if node.is_foreach() else None
+
+
+def is_extern(node: Any) -> bool:
+    """Return whether a kernel is called that Inductor does not write."""
+    return bool(node.is_extern())
+
+
+def reads(node: Any) -> Any:
+    """Return the dependencies that an operation, or a kernel, reads or waits for."""
+    return node.read_writes.reads
+
+
+def writes(node: Any) -> Any:
+    """Return the dependencies that an operation, or a kernel, writes."""
+    return node.read_writes.writes
+
+
+def outputs(node: Any) -> Any:
+    """Return the buffers that an operation, or a kernel, makes: of a write, its new name."""
+    return node.get_outputs()
+
+
+def name(one: Any) -> str:
+    """Return the name of an operation or a buffer."""
+    return str(one.get_name())
+
+
+def overwritten(buffer: Any) -> Any:
+    """Return the names of the buffers that a buffer is another name of, since a write."""
+    return buffer.get_mutations()
+
+
+def viewed(buffer: Any) -> Any:
+    """Return the names of the buffers in whose memory a buffer lies."""
+    return buffer.get_aliases()
+
+
+def buffers(node: Any) -> Any:
+    """Return all buffers that operations make, by name, of the graph that an operation is of."""
+    return node.scheduler.name_to_buf
+
+
+def written_names(node: Any) -> Any:
+    """Return the buffer behind each name that a write gave, of the graph that an operation is of."""
+    return node.scheduler.mutation_real_name
+
+
+def count_ancestors(node: Any) -> None:
+    """Let Inductor find anew what each operation waits for, once waits were added."""
+    node.scheduler.compute_ancestors()
+
+
 def origins(part: Any) -> Any:
     """Return the FX nodes that a scheduled operation computes."""
     return part.node.origins
@@ -121,9 +184,9 @@ def origin(buffer: Any) -> Any:
     return getattr(made_by, "origin_node", None)
 
 
-def sizes(scheduler: Any) -> dict[str, int]:
+def sizes(node: Any) -> dict[str, int]:
     """Return the bytes of each buffer that operations make; 0 of those that are another one, written."""
-    found = private("torch._inductor.memory", "compute_size_for_scheduler_buffer")(scheduler.name_to_buf)
+    found = private("torch._inductor.memory", "compute_size_for_scheduler_buffer")(buffers(node))
     return {name: int(size) for name, (_, size) in found.items()}
 
 
@@ -157,6 +220,21 @@ def part(buffer: Any) -> tuple[Any, Sequence[Any], Sequence[Any]] | None:
     return layout.offset, layout.size, layout.stride
 
 
+def maker(buffer: Any) -> Any:
+    """Return the operation that makes a buffer."""
+    return buffer.defining_op
+
+
+def symbols_made(part: Any) -> Any:
+    """Return the unbacked symbols of which an operation finds the values."""
+    return part.node.get_unbacked_symbol_defs()
+
+
+def hinted(dep: Any) -> tuple[int, int]:
+    """Return how many elements a dependency names, and their bytes, in the call that is compiled for."""
+    return int(dep.numel_hint()), int(dep.numbytes_hint())
+
+
 def does_nothing(node: Any) -> bool:
     """Return whether an operation only stands for memory that others fill."""
     return isinstance(node, private(_SCHEDULER, "NopKernelSchedulerNode"))
@@ -170,7 +248,7 @@ def is_on_cpu(node: Any) -> bool:
 
 def is_loop_on_cpu(node: Any) -> bool:
     """Return whether Inductor writes a loop for an operation, in C++."""
-    return is_on_cpu(node) and not (does_nothing(node) or node.is_extern() or node.is_template())
+    return is_on_cpu(node) and not (does_nothing(node) or is_extern(node) or node.is_template())
 
 
 def is_order_only(dep: Any) -> bool:
@@ -188,11 +266,23 @@ def wait_for(part: Any, buffer: str) -> None:
 
 def forgotten_symbols(part: Any) -> set[Any]:
     """Return the unbacked symbols that a call outside of kernels computes with, and does not say so."""
-    if not part.is_extern():
+    if not is_extern(part):
         return set()
     numbers = [n for n in vars(part.node).values() if isinstance(n, sympy.Expr)]
-    used = set().union(*(n.free_symbols for n in numbers)) - part.node.get_unbacked_symbol_defs()
+    used = set().union(*(n.free_symbols for n in numbers)) - symbols_made(part)
     return used - part.node.get_free_symbol_uses(unbacked_only=True) if used else set()
+
+
+def fuse_only_if(may: Callable[[Any, Any], bool], node: Any) -> None:
+    """Ask before two operations are fused, of the graph that an operation is of, where Inductor would."""
+    scheduler = node.scheduler
+    inductors = scheduler.can_fuse
+
+    @functools.wraps(inductors)
+    def can_fuse(one: Any, two: Any, *args: Any, **kwargs: Any) -> bool:
+        return inductors(one, two, *args, **kwargs) and may(one, two)
+
+    scheduler.can_fuse = can_fuse
 
 
 def keep_order(part: Any) -> None:
@@ -208,7 +298,7 @@ def keep_order(part: Any) -> None:
     kinds: Any = tuple(private(_DEPENDENCIES, name) for name in names)
 
     def recompute(*args: Any, **kwargs: Any) -> None:
-        waits = [dep for dep in part.read_writes.reads if isinstance(dep, kinds)]
+        waits = [dep for dep in reads(part) if isinstance(dep, kinds)]
         compute(*args, **kwargs)
         found = part.read_writes
         for dep in waits:

@@ -76,11 +76,11 @@ def _asked(question: Callable[[list[Any]], Any], nodes: list[Any]) -> Any:
 
 def problem(nodes: list[Any]) -> str:
     """Return what is wrong with a schedule, ``""`` where nothing is."""
-    races = Races(nodes[0].scheduler)
+    races = Races(nodes[0])
     for node in nodes:
         buffer = races.within(node)
         if buffer is not None:
-            return f"the operations {', '.join(p.get_name() for p in node.get_nodes())} race for {buffer}"
+            return f"the operations {', '.join(map(_torch.name, _torch.operations(node)))} race for {buffer}"
     return next(map(str, late_reads(_torch.lowered(), nodes, races)), "")
 
 

@@ -65,7 +65,7 @@ def cost_of(nodes: list[Any]) -> Cost:
     Args:
         nodes: the operations, fused, in order.
     """
-    races, sizes = Races(nodes[0].scheduler), _torch.sizes(nodes[0].scheduler)
+    races, sizes = Races(nodes[0]), _torch.sizes(nodes[0])
     lives, steps = _lives(nodes, sizes, races), _steps(nodes)
     change = [0] * (steps[-1] + 2)
     for name, life in lives.items():
@@ -115,7 +115,7 @@ def _lives(nodes: list[Any], sizes: dict[str, int], races: Races) -> dict[str, _
 
 
 def _is_inside(node: Any, life: _Life) -> bool:
-    return life.first == life.last and not (life.is_returned or node.is_extern())
+    return life.first == life.last and not (life.is_returned or _torch.is_extern(node))
 
 
 def _waiting(
@@ -148,7 +148,7 @@ def _reused(
     place: int, node: Any, lives: dict[str, _Life], sizes: dict[str, int], races: Races
 ) -> Iterator[str]:
     """Yield the buffers whose memory a kernel gives to what it makes: it reads each element in its turn."""
-    if node.is_extern() or node.is_foreach():
+    if _torch.is_extern(node) or _torch.elements(node) is not None:
         return
     accesses = races.accesses(node)
     touched = [n for n in accesses if n in lives]
@@ -183,7 +183,7 @@ def _moved(node: Any, lives: dict[str, _Life], sizes: dict[str, int], races: Rac
 
 def _touched(dep: Any) -> int:
     """Return the bytes that are moved for the elements that a dependency names."""
-    count, size = dep.numel_hint(), dep.numbytes_hint()
+    count, size = _torch.hinted(dep)
     known = _torch.affine(dep) if count and _torch.is_known(dep) else None
     if known is None:
         return int(size)

@@ -26,9 +26,9 @@ def order(nodes: list[Any]) -> int:
     readers: dict[str, list[tuple[Any, str]]] = defaultdict(list)
     count = 0
     for node in nodes if home else ():
-        used = {dep.name for dep in node.read_writes.reads if not _torch.is_order_only(dep)}
-        outputs = node.get_outputs()
-        changed = {name: output.get_name() for output in outputs for name in output.get_mutations()}
+        used = {dep.name for dep in _torch.reads(node) if not _torch.is_order_only(dep)}
+        outputs = _torch.outputs(node)
+        changed = {name: _torch.name(output) for output in outputs for name in _torch.overwritten(output)}
         written = {home[name]: own for name, own in changed.items() if name in home}
         read = {home[name] for name in used if name in home}
         before = [last[place] for place in read | written.keys() if place in last]
@@ -41,9 +41,9 @@ def order(nodes: list[Any]) -> int:
             last[place] = (node, own)
             _torch.note_written(place)
         for place in read - written.keys():
-            readers[place] += [(node, output.get_name()) for output in outputs[:1]]
+            readers[place] += [(node, _torch.name(output)) for output in outputs[:1]]
     if count:
-        nodes[0].scheduler.compute_ancestors()
+        _torch.count_ancestors(nodes[0])
     return count
 
 
@@ -54,14 +54,14 @@ def _homes(nodes: list[Any]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for node in nodes:
-        outputs = node.get_outputs()
-        for output in outputs if not any(o.get_mutations() for o in outputs) else ():
-            for name in output.get_aliases():
-                found[output.get_name()] = found.setdefault(name, name)
+        outputs = _torch.outputs(node)
+        for output in outputs if not any(_torch.overwritten(o) for o in outputs) else ():
+            for name in _torch.viewed(output):
+                found[_torch.name(output)] = found.setdefault(name, name)
     if found:
         for node in nodes:
-            for output in node.get_outputs():
-                for name in output.get_mutations():
+            for output in _torch.outputs(node):
+                for name in _torch.overwritten(output):
                     if name in found:
-                        found.setdefault(output.get_name(), found[name])
+                        found.setdefault(_torch.name(output), found[name])
     return found

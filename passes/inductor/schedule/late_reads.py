@@ -100,7 +100,7 @@ def late_reads(graph: Graph, nodes: list[Any], races: Races) -> Iterator[LateRea
     """
     order, roots = {node: i for i, node in enumerate(graph.nodes)}, bases(graph)
     lowered = _Lowered(order, roots, *_homes(graph, roots, nodes, races))
-    parts = [part for node in nodes for part in node.get_nodes()]
+    parts = [part for node in nodes for part in _torch.operations(node)]
     writes = _writes(lowered, parts, races)
     yield from _spoiled_outputs(graph, lowered, writes)
     held: dict[str, list[Node]] = defaultdict(list)
@@ -148,7 +148,7 @@ def _writes(lowered: _Lowered, parts: list[Any], races: Races) -> dict[str, list
     found: dict[str, list[_Write]] = defaultdict(list)
     order, roots, homes, _ = lowered
     for position, part in enumerate(parts):
-        for dep in part.read_writes.writes:
+        for dep in _torch.writes(part):
             buffer = races.buffer(dep.name)
             made_of = _made_of(part, order) if buffer != dep.name else ()
             lies_in = races.lies_in(buffer)
@@ -171,11 +171,11 @@ def _homes(
     for node in graph.find_nodes(op="placeholder"):
         found[node].add(str(node.target))
     for node in nodes:
-        for buffer in node.get_outputs():
+        for buffer in _torch.outputs(node):
             made_by = _torch.origin(buffer)
-            if made_by in roots and not buffer.get_mutations() and not found[roots[made_by]]:
-                found[roots[made_by]] |= races.lies_in(buffer.get_name())
-                made[roots[made_by]] = buffer.get_name()
+            if made_by in roots and not _torch.overwritten(buffer) and not found[roots[made_by]]:
+                found[roots[made_by]] |= races.lies_in(_torch.name(buffer))
+                made[roots[made_by]] = _torch.name(buffer)
     return found, made
 
 

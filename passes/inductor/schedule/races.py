@@ -42,18 +42,18 @@ class Races:
     """Compares the operations of one graph.
 
     Args:
-        scheduler: Inductor's, which has given each write of a buffer a name.
+        node: one of its operations, once Inductor has given each write of a buffer a name.
     """
 
-    def __init__(self, scheduler: Any) -> None:
-        self._written = scheduler.mutation_real_name  # a name that a write gave -> the buffer
-        self._buffers = scheduler.name_to_buf
+    def __init__(self, node: Any) -> None:
+        self._written = _torch.written_names(node)  # a name that a write gave -> the buffer
+        self._buffers = _torch.buffers(node)
         self._geometry = Geometry(_torch.shape_env())
 
     def between(self, one: Any, two: Any) -> str | None:
         """Return a buffer that two operations, or fused ones, would race for in one kernel."""
-        lists = one.is_foreach() + two.is_foreach()
-        if not lists and not any(w.name in self._written for n in (one, two) for w in n.read_writes.writes):
+        lists = sum(_torch.elements(node) is not None for node in (one, two))
+        if not lists and not any(w.name in self._written for n in (one, two) for w in _torch.writes(n)):
             return None
         mine, others = self.accesses(one), self.accesses(two)
         met = set[int | None]()
@@ -74,7 +74,7 @@ class Races:
 
         What a called kernel does with what it is given is its own affair.
         """
-        if node.is_extern():
+        if _torch.is_extern(node):
             return None
         for buffer, accesses in self.accesses(node).items():
             if not any(a.is_write for a in accesses):
@@ -100,9 +100,9 @@ class Races:
         """Return what an operation, or each of several, reads and writes of each buffer."""
         found: dict[str, list[Access]] = defaultdict(list)
         for element, part in _parts(node):
-            writes = part.read_writes.writes
+            writes = _torch.writes(part)
             own = {self._written[w.name] for w in writes if w.name in self._written}
-            for dep in itertools.chain(part.read_writes.reads, writes):
+            for dep in itertools.chain(_torch.reads(part), writes):
                 is_write = dep in writes
                 # A write waits for the one before as if it read the buffer.
                 is_wait = not is_write and _torch.is_whole(dep) and self.buffer(dep.name) in own
@@ -113,7 +113,7 @@ class Races:
     def lies_in(self, name: str) -> set[str]:
         """Return the buffers in whose memory a buffer may lie: its own, or those that it is a view of."""
         name = self._written.get(name, name)
-        above = self._buffers[name].get_aliases() if name in self._buffers else ()
+        above = _torch.viewed(self._buffers[name]) if name in self._buffers else ()
         return {buffer for n in above for buffer in self.lies_in(n)} or {name}
 
     def are_apart(self, one: str, other: str, home: str) -> bool:
@@ -123,7 +123,7 @@ class Races:
 
     def _part(self, name: str, home: str) -> Region | None:
         buffer = self._buffers.get(self.buffer(name))
-        found = None if buffer is None or [*buffer.get_aliases()] != [home] else _torch.part(buffer)
+        found = None if buffer is None or [*_torch.viewed(buffer)] != [home] else _torch.part(buffer)
         if found is None or self.lies_in(home) != {home}:
             return None
         first, sizes, strides = found
@@ -135,13 +135,13 @@ class Races:
 
     def is_filled_by_others(self, name: str) -> bool:
         """Return whether the operation that makes a buffer leaves it to others to fill it."""
-        return _torch.does_nothing(self._buffers[name].defining_op)
+        return _torch.does_nothing(_torch.maker(self._buffers[name]))
 
     def touched(self, node: Any) -> set[str]:
         """Return the buffers in which an operation, or each of several, makes, reads or writes something."""
-        deps = node.read_writes.reads_and_writes()
+        deps = itertools.chain(_torch.reads(node), _torch.writes(node))
         names = [d.name for d in deps if not _torch.is_order_only(d)]
-        names.extend(buffer.get_name() for buffer in node.get_outputs())
+        names.extend(map(_torch.name, _torch.outputs(node)))
         return {home for name in names for home in self.lies_in(name)}
 
     def _clash(self, a: Access, b: Access) -> bool:
@@ -173,11 +173,12 @@ class Races:
 
 def _parts(node: Any) -> Iterator[tuple[int | None, Any]]:
     """Yield the operations of a node, each with the element of a list that it belongs to."""
-    if not node.is_foreach():
-        yield from ((None, part) for part in node.get_nodes())
+    elements = _torch.elements(node)
+    if elements is None:
+        yield from ((None, part) for part in _torch.operations(node))
         return
-    for element, of_element in enumerate(node.snodes):
-        yield from ((element, part) for part in of_element.get_nodes())
+    for element, of_element in enumerate(elements):
+        yield from ((element, part) for part in _torch.operations(of_element))
 
 
 def in_turn(a: Any, b: Any) -> bool:

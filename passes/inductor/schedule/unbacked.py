@@ -22,9 +22,9 @@ def order(nodes: list[Any]) -> int:
             if symbol in maker:
                 _torch.wait_for(node, maker[symbol])
                 count += 1
-        for output in node.get_outputs()[:1]:
-            for symbol in node.node.get_unbacked_symbol_defs():
-                maker.setdefault(symbol, output.get_name())
+        for output in _torch.outputs(node)[:1]:
+            for symbol in _torch.symbols_made(node):
+                maker.setdefault(symbol, _torch.name(output))
     if count:
-        nodes[0].scheduler.compute_ancestors()
+        _torch.count_ancestors(nodes[0])
     return count

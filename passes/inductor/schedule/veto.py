@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 from typing import Any
 
@@ -39,7 +38,7 @@ class FusionVeto(Hook):
         if not defended("racing-fusion"):
             return
         try:
-            _watch(nodes[0].scheduler)
+            _watch(nodes[0])
         except Exception as error:  # noqa: BLE001  (a compile never fails because of us)
             warn(f"fusions are not checked on this torch: {error!r}")
 
@@ -53,13 +52,10 @@ def why_unwatched() -> str:
     return ""
 
 
-def _watch(scheduler: Any) -> None:
-    races, inductors = Races(scheduler), scheduler.can_fuse
+def _watch(node: Any) -> None:
+    races = Races(node)
 
-    @functools.wraps(inductors)
-    def can_fuse(one: Any, two: Any, *args: Any, **kwargs: Any) -> bool:
-        if not inductors(one, two, *args, **kwargs):
-            return False
+    def may(one: Any, two: Any) -> bool:
         try:
             buffer = races.between(one, two)
         except Exception as error:  # noqa: BLE001  (what cannot be told may race)
@@ -69,4 +65,4 @@ def _watch(scheduler: Any) -> None:
             log.debug("%s and %s are not fused: they would race for %s", one, two, buffer)
         return buffer is None
 
-    scheduler.can_fuse = can_fuse
+    _torch.fuse_only_if(may, node)

@@ -23,7 +23,8 @@ def races(monkeypatch: pytest.MonkeyPatch) -> Races:
     monkeypatch.setattr(_torch, "shape_env", lambda: None)
     monkeypatch.setattr(MemoryDep, "normalize", lambda self: self)
     buffers = {n: SimpleNamespace(get_aliases=lambda n=n: VIEWS.get(n, ())) for n in (*WRITES, *VIEWS)}
-    return Races(SimpleNamespace(mutation_real_name=WRITES, name_to_buf=buffers))
+    scheduler = SimpleNamespace(mutation_real_name=WRITES, name_to_buf=buffers)
+    return Races(SimpleNamespace(scheduler=scheduler))
 
 
 class Node:
