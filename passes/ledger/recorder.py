@@ -30,8 +30,8 @@ class Recorder:
     """
 
     def __init__(self, gm: GraphModule, stage: str = "") -> None:
-        self.gm = gm
-        self.stage = stage
+        self.gm: GraphModule = gm
+        self.stage: str = stage
         self._attributes = Attributes(gm)
         self._state: State = now(gm.graph, {})
         self._attributes.note(self._state.values())
