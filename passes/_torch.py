@@ -158,6 +158,11 @@ def greater() -> Any:
     return private("torch.utils._sympy.functions", "Max")
 
 
+def lesser() -> Any:
+    """Return what the lesser one of two sizes is."""
+    return private("torch.utils._sympy.functions", "Min")
+
+
 def _without_remainders(shape_env: Any, relation: Any) -> Any:
     """Return a relation with ``a / b`` for each ``a // b`` known to leave no remainder, else ``None``.
 

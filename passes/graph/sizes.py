@@ -89,7 +89,7 @@ def note(named: Named, node: Node) -> None:
 
 
 def written_out(before: Node, size: Size, named: Named) -> Any:
-    """Return an int or a node for sums, products and whole quotients of sizes that nodes give.
+    """Return an int or a node for sums, products, whole quotients, least and greatest of sizes that nodes give.
 
     Args:
         before: what uses it: what has to be computed stands before that.
@@ -102,10 +102,8 @@ def written_out(before: Node, size: Size, named: Named) -> Any:
     size = as_size(size)
     if isinstance(size, int) or size in named:
         return size if isinstance(size, int) else named[size]
-    target = operator.add if size.is_Add else operator.mul
-    if isinstance(size, _torch.floor_division()):
-        target = operator.floordiv
-    elif not (size.is_Add or size.is_Mul or (size.is_Pow and size.exp.is_Integer and size.exp > 0)):
+    target = _operation(size)
+    if target is None:
         return None
     parts = [size.base] * int(size.exp) if size.is_Pow else list(size.args)
     total = written_out(before, parts[0], named)
@@ -115,6 +113,15 @@ def written_out(before: Node, size: Size, named: Named) -> Any:
             return None
         total = computed(before, target, total, other)
     return total
+
+
+def _operation(size: Any) -> Any:
+    """Return what computes an expression of the values of its parts, ``None`` where nothing here does."""
+    if size.is_Mul or (size.is_Pow and size.exp.is_Integer and size.exp > 0):
+        return operator.mul
+    functions = {_torch.floor_division(): operator.floordiv, _torch.greater(): torch.sym_max}
+    functions[_torch.lesser()] = torch.sym_min
+    return operator.add if size.is_Add else functions.get(type(size))
 
 
 def computed(before: Node, target: Any, left: Any, right: Any) -> Node:

@@ -1,4 +1,4 @@
-"""Sizes that nodes of a graph give, and sums and products of them as nodes."""
+"""Sizes that nodes of a graph give, and what is computed of them as nodes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ def traced() -> tuple[torch.fx.Graph, dict[str, torch.SymInt]]:
     return gm.graph, {str(v): v for v in sizes if isinstance(v, torch.SymInt)}
 
 
-def test_sums_products_and_quotients_are_written_out() -> None:
+def test_what_sizes_are_computed_by_is_written_out() -> None:
     graph, sizes = traced()
     a, b = list(sizes.values())[:2]
     output = next(n for n in graph.nodes if n.op == "output")
-    for value in (a * b - 3, a * a + 2 * b, -a, a, a + (a - b) // 2):
+    least = torch.sym_min(a - 1, b) * 2 + torch.sym_max(a, 3)
+    for value in (a * b - 3, a * a + 2 * b, -a, a, a + (a - b) // 2, least):
         node = written_out(output, as_size(value), given(graph))
         assert as_size(node.meta["val"]) == as_size(value)
     assert written_out(output, 7, given(graph)) == 7
