@@ -89,7 +89,7 @@ def note(named: Named, node: Node) -> None:
 
 
 def written_out(before: Node, size: Size, named: Named) -> Any:
-    """Return an int or a node for sums, products, whole quotients, least and greatest of sizes that nodes give.
+    """Return an int or a node for sums, products, quotients, least and greatest of sizes that nodes give.
 
     Args:
         before: what uses it: what has to be computed stands before that.
