@@ -26,7 +26,7 @@ import torch
 from pytest_reinplace.copies import _torch as notes
 from pytest_reinplace.copies.lowering import Lowering
 from pytest_reinplace.entry.entry import Entry, load
-from pytest_reinplace.entry.run import built, called, configured, importable
+from pytest_reinplace.entry.run import called, ready
 from pytest_reinplace.lowered import _torch as origins
 from pytest_reinplace.lowered.calls import Calls
 
@@ -79,12 +79,12 @@ def _told(name: str, found: dict[bool, list[tuple[float, float]]], most: float, 
 
 def _seconds(entry: Entry, *, captured: bool) -> tuple[float, float]:
     """Compile and call an entry; returns the CPU seconds of that, and those that the capture took of them."""
-    preset = next(one for one in entry.presets.values() if one.device == "cpu")
+    preset = entry.on("cpu")
+    assert preset is not None, f"{entry.name} is not for a CPU"
     torch.compiler.reset()
     with contextlib.ExitStack() as stack:
-        stack.enter_context(importable(entry.path.parent, CORPUS.parent))
-        program = stack.enter_context(built(entry, preset))
-        for context in (configured(entry), _torch.configured({}), warnings.catch_warnings()):
+        program = stack.enter_context(ready(entry, preset, CORPUS.parent))
+        for context in (_torch.configured({}), warnings.catch_warnings()):
             stack.enter_context(context)
         warnings.simplefilter("ignore")
         own = stack.enter_context(_timed())

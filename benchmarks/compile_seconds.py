@@ -69,9 +69,7 @@ def _names(device: str) -> list[str]:
     from pytest_reinplace.entry.entry import load
 
     paths = sorted(Path(corpus.__file__).parent.glob("*.reinplace.yaml"))
-    return [
-        p.name.partition(".")[0] for p in paths if any(o.device == device for o in load(p).presets.values())
-    ]
+    return [path.name.partition(".")[0] for path in paths if load(path).on(device)]
 
 
 def _apart(name: str, side: str, device: str, until: float) -> float | None:
@@ -102,15 +100,17 @@ def _first_call(name: str, device: str, side: str) -> float:
 
     from pytest_reinplace import corpus
     from pytest_reinplace.entry.entry import load
-    from pytest_reinplace.entry.run import built, called, configured, importable
+    from pytest_reinplace.entry.run import called, ready
     from pytest_reinplace.passes import inductor_options
 
     folder = Path(corpus.__file__).parent
     entry = load(folder / f"{name}.reinplace.yaml")
-    preset = next(one for one in entry.presets.values() if one.device == device)
+    preset = entry.on(device)
+    if preset is None:
+        raise SystemExit(f"{name} is not for {device}")
     options: dict[str, Any] = inductor_options() if side == "ours" else {}
     torch.compile(lambda x: x.sin() + 1, options=options)(torch.ones(8, device=device))
-    with importable(folder, folder), built(entry, preset) as program, configured(entry):
+    with ready(entry, preset, folder) as program:
         fast: Any = torch.compile(program.fn, dynamic=entry.dynamic or None, options=options)
         start = time.perf_counter()
         called(fast, program, entry)

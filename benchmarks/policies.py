@@ -22,7 +22,7 @@ from pytest_reinplace import corpus
 from pytest_reinplace.call import call, peak
 from pytest_reinplace.call.state import State
 from pytest_reinplace.entry.entry import load
-from pytest_reinplace.entry.run import built, called, configured, importable
+from pytest_reinplace.entry.run import called, ready
 from pytest_reinplace.passes import inductor_options
 
 CORPUS = Path(corpus.__file__).parent
@@ -45,16 +45,15 @@ def main() -> None:
 
 def _measured(name: str, device: str, rounds: int) -> tuple[dict[str, int], dict[str, float]]:
     """Return the peak in bytes and the median seconds of an entry, by side."""
-    path = CORPUS / f"{name}.reinplace.yaml"
-    entry = load(path)
-    preset = next(one for one in entry.presets.values() if one.device == device)
+    entry = load(CORPUS / f"{name}.reinplace.yaml")
+    preset = entry.on(device)
+    if preset is None:
+        raise SystemExit(f"{name} is not for {device}")
     held, runs = dict[str, int](), dict[str, tuple[Any, State]]()
     with contextlib.ExitStack() as stack:
         for side, options in SIDES.items():
             torch.compiler.reset()
-            stack.enter_context(importable(CORPUS, CORPUS))
-            program = stack.enter_context(built(entry, preset))
-            stack.enter_context(configured(entry))
+            program = stack.enter_context(ready(entry, preset, CORPUS))
             fast: Any = torch.compile(program.fn, dynamic=entry.dynamic or None, options=options)
             state = State(call.tensors(program.fn, program.args, program.kwargs))
             run = functools.partial(called, fast, program, entry)

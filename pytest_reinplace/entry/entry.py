@@ -122,6 +122,10 @@ class Entry:
         """The file for the reader of a message."""
         return path_of(self.path)
 
+    def on(self, device: str) -> Preset | None:
+        """Return the preset for a device, ``None`` where the entry has none."""
+        return next((preset for preset in self.presets.values() if preset.device == device), None)
+
 
 def load(path: Path) -> Entry:
     """Read and check one entry; raises :class:`EntryError` naming file and line."""

@@ -73,7 +73,7 @@ def run(
         following=following,
         onlooker=Lowering,
     )
-    with importable(entry.path.parent, rootdir), triton_cpu.working(), built(entry, preset) as program:
+    with ready(entry, preset, rootdir) as program:
         return _verdict(entry, preset, program, capture)
 
 
@@ -86,7 +86,7 @@ def _verdict(entry: Entry, preset: Preset, program: Program, capture: Capture) -
     is_limited = backend == "inductor" and preset.peak_over_bound(capture.pass_name) is not None
     state, calls = (strided(pair) if is_limited else None), Calls()
     lowering = calls.lowering() if is_limited else contextlib.nullcontext()
-    with configured(entry), capture, lowering:
+    with capture, lowering:
         just_in_time = functools.partial(
             torch.compile, fullgraph=entry.fullgraph, dynamic=entry.dynamic or None
         )
@@ -156,6 +156,18 @@ def plainly(fn: Callable[..., Any], program: Program, entry: Entry) -> Any:
         )
     torch.stack([part.float().sum() for part in parts]).sum().backward()
     return result
+
+
+@contextlib.contextmanager
+def ready(entry: Entry, preset: Preset, rootdir: Path) -> Iterator[Program]:
+    """Build an entry's program for the block, with its Inductor options; raises :class:`BuilderError`."""
+    with (
+        importable(entry.path.parent, rootdir),
+        triton_cpu.working(),
+        configured(entry),
+        built(entry, preset) as program,
+    ):
+        yield program
 
 
 @contextlib.contextmanager

@@ -29,10 +29,9 @@ import torch
 
 from pytest_reinplace.call import call, peak
 from pytest_reinplace.call.state import State
-from pytest_reinplace.capture import triton_cpu
 from pytest_reinplace.capture.capture import Capture
 from pytest_reinplace.entry.entry import load
-from pytest_reinplace.entry.run import built, called, configured, importable
+from pytest_reinplace.entry.run import called, ready
 from pytest_reinplace.lowered import told as held
 from pytest_reinplace.lowered.calls import Calls
 from pytest_reinplace.lowered.memory import Memory, memory
@@ -194,16 +193,16 @@ def _is_meant(path: Path) -> bool:
 def row(path: Path) -> Row | None:
     """Measure an entry; ``None`` where it is for another device, or compiled ahead of time."""
     entry = load(path)
-    preset = next((one for one in entry.presets.values() if one.device == DEVICE), None)
+    preset = entry.on(DEVICE)
     if preset is None or entry.ahead_of_time:
         return None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            eager = _eager(path, entry, preset)
-            found = Row(_name(path), _measured(path, entry, preset), eager=eager)
+            eager = _eager(entry, preset)
+            found = Row(_name(path), _measured(entry, preset), eager=eager)
             if found.is_above_eager:
-                by_peak = _measured(path, entry, preset, policy="peak").measured
+                by_peak = _measured(entry, preset, policy="peak").measured
                 found = dataclasses.replace(found, by_peak=by_peak)
         if HELD and found.memory and found.is_above_eager:
             with Path(HELD).open("a") as file:  # in one piece: other processes write there, too
@@ -221,9 +220,9 @@ def row(path: Path) -> Row | None:
             torch.cuda.empty_cache()
 
 
-def _eager(path: Path, entry: Any, preset: Any) -> int:
+def _eager(entry: Any, preset: Any) -> int:
     """Return the peak of an eager call, of a program of its own: what one makes at first is there later."""
-    with importable(path.parent, ROOT), triton_cpu.working(), built(entry, preset) as program:
+    with ready(entry, preset, ROOT) as program:
         state = State(call.tensors(program.fn, program.args, program.kwargs))
         run = functools.partial(called, program.fn, program, entry)
         run()
@@ -234,14 +233,12 @@ def _eager(path: Path, entry: Any, preset: Any) -> int:
         return min(peaks)
 
 
-def _measured(path: Path, entry: Any, preset: Any, policy: Any = "memory") -> Memory:
+def _measured(entry: Any, preset: Any, policy: Any = "memory") -> Memory:
     calls, capture = Calls(), Capture("exact", "inductor", ROOT)
     with contextlib.ExitStack() as stack:
-        for context in (importable(path.parent, ROOT), triton_cpu.working()):
-            stack.enter_context(context)
-        program = stack.enter_context(built(entry, preset))
+        program = stack.enter_context(ready(entry, preset, ROOT))
         chosen = torch._inductor.config.patch("post_grad_custom_post_pass", ReinplacePass(policy=policy))
-        for context in (configured(entry), capture, chosen, calls.lowering()):
+        for context in (capture, chosen, calls.lowering()):
             stack.enter_context(context)
         torch.compiler.reset()
         fn = torch.compile(program.fn, fullgraph=entry.fullgraph, dynamic=entry.dynamic or None)

@@ -22,10 +22,9 @@ import torch
 from torch._dynamo.utils import counters
 
 from pytest_reinplace.call import call, peak
-from pytest_reinplace.capture import triton_cpu
 from pytest_reinplace.capture.capture import Capture
 from pytest_reinplace.entry.entry import Entry, Preset, load
-from pytest_reinplace.entry.run import built, called, configured, importable, plainly
+from pytest_reinplace.entry.run import called, plainly, ready
 from pytest_reinplace.lowered.called import Call
 from pytest_reinplace.lowered.calls import Calls
 
@@ -45,8 +44,7 @@ def figures(entry: Entry, preset: Preset, name: str) -> Figures:
     """Return what an entry costs when it is compiled with a pass."""
     torch.compiler.reset()
     counters.clear()
-    folder = entry.path.parent
-    with importable(folder, ROOT), triton_cpu.working(), built(entry, preset) as program, configured(entry):
+    with ready(entry, preset, ROOT) as program:
         capture, calls = Capture(name, "inductor", ROOT), Calls()
         with capture, calls.lowering():  # outside of it, a program that is in parts is compiled by stock
             fast = call.compiled(program.fn, dynamic=entry.dynamic or None)
@@ -83,7 +81,7 @@ def worse(found: Mapping[str, Figures]) -> list[str]:
 
 def _of_entry(path: Path) -> dict[str, Figures] | None:
     entry = load(path)
-    preset = next((one for one in entry.presets.values() if one.device == "cpu"), None)
+    preset = entry.on("cpu")
     if preset is None or {WITHOUT, WITH, STOCK} & set(preset.unrunnable):
         return None
     return {name: figures(entry, preset, name) for name in (STOCK, WITHOUT, WITH)}

@@ -19,7 +19,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from pytest_reinplace.call.ledgers import follow
 from pytest_reinplace.entry.entry import load
-from pytest_reinplace.entry.run import built, configured, importable, plainly
+from pytest_reinplace.entry.run import plainly, ready
 from pytest_reinplace.passes.fuzz.calls import Program, inputs
 from pytest_reinplace.passes.fuzz.draws import Draws
 from pytest_reinplace.passes.graph.sizes import fake_mode_of
@@ -135,7 +135,7 @@ def of_corpus() -> Iterator[Graph]:
     """Yield the graphs of corpus entries on their CPU presets."""
     for path in sorted((ROOT / "corpus").glob(f"{CORPUS}.reinplace.yaml")):
         entry = load(path)
-        preset = next((one for one in entry.presets.values() if one.device == "cpu"), None)
+        preset = entry.on("cpu")
         if preset is None:
             continue
         try:
@@ -145,7 +145,7 @@ def of_corpus() -> Iterator[Graph]:
 
 
 def _of_entry(path: Path, entry: Any, preset: Any) -> Iterator[Graph]:
-    with importable(path.parent, ROOT), built(entry, preset) as program, configured(entry):
+    with ready(entry, preset, ROOT) as program:
         fn = functools.partial(plainly, program.fn, program, entry)
         found, error = follow(fn, (), {}, "inductor", ROOT, dynamic=entry.dynamic or None)
     if error is not None:
