@@ -21,7 +21,7 @@ import torch
 from torch.fx import Graph, Node
 
 from ..graph.alias import is_view
-from ..graph.emit import Emitter, is_dense
+from ..graph.emit import is_dense
 from ..ops.identities import handed_on
 from ..ops.schema import traits_of
 from .ground import Ground
@@ -51,7 +51,7 @@ def _removed(graph: Graph, *, is_joint: bool = False, folds: bool = False) -> Pl
         goes = is_view(node) or ground.unite(node, operand)
         if source is None:
             if not goes:
-                _copy_behind(ground.emitter, node)
+                _copy_behind(ground, node)
         elif goes:
             yield node.name, None, ""
             ground.replace(node, source)
@@ -84,10 +84,11 @@ def _is_constant(node: Node) -> bool:
     return not pending
 
 
-def _copy_behind(emitter: Emitter, node: Node) -> None:
+def _copy_behind(ground: Ground, node: Node) -> None:
     """Let all users of a node use a copy of it."""
     users = list(node.users)
-    copy = emitter.view(node.next, aten.clone.default, (node,))  # what arithmetic gives has no gaps to keep
+    copy = ground.emitter.view(node.next, aten.clone.default, (node,))  # arithmetic gives no gaps to keep
+    ground.sharing.stands_for(copy, node)
     for user in users:
         user.replace_input_with(node, copy)
 

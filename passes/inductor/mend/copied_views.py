@@ -4,7 +4,7 @@ Before a buffer is written Inductor puts all into memory that reads it, but the 
 made before that where its source is a view: it computes the source anew, from the buffer that it overwrites.
 (``x[:, 1:3] = x.flip(0)[:, 1:3]`` reads what it has just stored.) A clone of the view is a value like others:
 it is put into memory if it reads the buffer, and is part of the loop if it does not, or reads each element
-right before it is overwritten.
+right before it is overwritten. Complex values have kernels, which are called with what is in memory.
 """
 
 from __future__ import annotations
@@ -30,5 +30,6 @@ def clone_sources(graph: Graph) -> None:
     roots, stored, emitter = bases(graph), dict[Node, bool](), Emitter(graph)
     for copy in copies:
         source: Any = copy.args[1]
-        if roots[source] is not source and is_put_off(roots[source], stored):
+        is_called = any(value.meta["val"].is_complex() for value in copy.all_input_nodes)
+        if roots[source] is not source and not is_called and is_put_off(roots[source], stored):
             copy.update_arg(1, emitter.view(copy, aten.clone.default, (source,)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import pytest
@@ -71,3 +72,26 @@ def test_what_it_stores_is_computed_before(program: Callable[[Tensor], None]) ->
         assert torch.equal(expected, given)
         assert found == [] and reports[0].clones == []
         assert peak(lambda: compiled(given)) == 4 * PROGRAMS[program]
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("part", ["real", "imag"])
+def test_what_complex_numbers_are_made_of_is_in_memory(part: str) -> None:
+    """Their kernels are called with it: a clone would be a second copy."""
+
+    def program(z: Tensor, x: Tensor) -> None:
+        getattr(z, part).add_(x)
+
+    z, x = torch.complex(arange(16, 16).float(), arange(16, 16).float() * 3), arange(16, 16).float()
+    expected, given = z.clone(), z.clone()
+    program(expected, x)
+    torch.compiler.reset()
+    with fresh_inductor_cache():
+        compiled = torch.compile(program, fullgraph=True, options=inductor_options())
+        compiled(given, x)
+        assert torch.equal(expected, given)
+        ours = peak(functools.partial(compiled, given, x))
+        torch.compiler.reset()
+        stock = torch.compile(program, fullgraph=True)
+        stock(given, x)
+        assert ours <= peak(functools.partial(stock, given, x))

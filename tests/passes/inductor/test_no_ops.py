@@ -110,6 +110,11 @@ def neutral(a: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return a + torch.zeros(4, 4), a * torch.ones(4, 4)
 
 
+def neutral_copied(a: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    kept = a * 1
+    return kept, kept.clone()
+
+
 def written_and_returned(target: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
     """pytorch 198131: the first epilogue is an output, too."""
     target[0:, :] = source[0:, :]
@@ -137,15 +142,18 @@ def old_row(x: torch.Tensor) -> torch.Tensor:
 PROGRAMS = [
     *(written_and_returned, written_before_it_is_copied, three_copies, old_row),
     *(source_then_target, target_then_source, swapped, rotated, twice, kept_input, turned, joined),
-    *(converted, repeated, neutral, half_then_source),
+    *(converted, repeated, neutral, neutral_copied, half_then_source),
 ]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
-def test_the_stages_together_keep_the_contract(program: Callable[..., Any]) -> None:
+def test_the_stages_together_keep_the_contract(
+    program: Callable[..., Any], caplog: pytest.LogCaptureFixture
+) -> None:
     count = program.__code__.co_argcount
     gm, after, inputs = staged(program, *(arange(4, 4) + 100 * i for i in range(count)))
     assert_equivalent(gm, after, inputs)
+    assert [r.getMessage() for r in caplog.records if r.name.startswith("pytest_reinplace")] == []
 
 
 def test_without_protection_they_do_not() -> None:
