@@ -29,6 +29,10 @@ _FACES = {
     *(f"pytest_reinplace.passes.{m}" for m in ("facts", "post_grad", "verify", "ledger", "strategies")),
 }
 
+# Those of benchmarks/ that import the plugin or the corpus.
+_MEASURES_ENTRIES = {
+    *("_torch", "capture_cost", "compile_seconds", "decode_memory", "ledger_seconds", "policies"),
+}
 # benchmarks/ is not installed; apart from that it keeps the same rules.
 _FOLDERS = (*PACKAGES, "benchmarks")
 _FILES = [path for folder in _FOLDERS for path in modules(folder)]
@@ -174,6 +178,18 @@ def test_other_packages_use_the_face_of_passes(folder: str) -> None:
 def test_the_plugin_uses_the_face_of_the_corpus() -> None:
     allowed = {"pytest_reinplace.corpus"}
     assert _outside(modules("pytest_reinplace"), allowed, "pytest_reinplace.corpus") == []
+
+
+def test_few_benchmarks_know_the_plugin() -> None:
+    """Those that measure corpus entries, ledgers and captures; what times the pass does not."""
+    ours, passes = "pytest_reinplace.", "pytest_reinplace.passes."
+    told = {
+        path.stem
+        for path in modules("benchmarks")
+        for entry in read_imports(path.read_text(), "benchmarks")
+        if f"{entry.module}.".startswith(ours) and not f"{entry.module}.".startswith(passes)
+    }
+    assert told == _MEASURES_ENTRIES
 
 
 @pytest.mark.parametrize("heavy", ["torch", "triton", "yaml", "numpy", "pytest_reinplace.passes"])
