@@ -156,6 +156,7 @@ def test_a_mask_on_what_is_asked_for_its_strides_is_not_written(program: Program
     assert ("aten::index_put.self" in clones) is (program is not a_mask_of_what_is_summed)
 
 
+@by_index_put
 @pytest.mark.parametrize("program", [a_returned_mask, a_mask_named_by_strides])
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_what_is_masked_has_the_strides_of_eager_mode(program: Program, dynamic: bool) -> None:
