@@ -73,7 +73,7 @@ def run(
         following=following,
         onlooker=Lowering,
     )
-    with ready(entry, preset, rootdir) as program:
+    with importable(entry.path.parent, rootdir), triton_cpu.working(), built(entry, preset) as program:
         return _verdict(entry, preset, program, capture)
 
 
@@ -86,7 +86,7 @@ def _verdict(entry: Entry, preset: Preset, program: Program, capture: Capture) -
     is_limited = backend == "inductor" and preset.peak_over_bound(capture.pass_name) is not None
     state, calls = (strided(pair) if is_limited else None), Calls()
     lowering = calls.lowering() if is_limited else contextlib.nullcontext()
-    with capture, lowering:
+    with configured(entry), capture, lowering:  # eagerly no option counts
         just_in_time = functools.partial(
             torch.compile, fullgraph=entry.fullgraph, dynamic=entry.dynamic or None
         )
