@@ -117,11 +117,14 @@ def written_out(before: Node, size: Size, named: Named) -> Any:
 
 def _operation(size: Any) -> Any:
     """Return what computes an expression of the values of its parts, ``None`` where nothing here does."""
+    if size.is_Add:
+        return operator.add
     if size.is_Mul or (size.is_Pow and size.exp.is_Integer and size.exp > 0):
         return operator.mul
-    functions = {_torch.floor_division(): operator.floordiv, _torch.greater(): torch.sym_max}
-    functions[_torch.lesser()] = torch.sym_min
-    return operator.add if size.is_Add else functions.get(type(size))
+    functions = {_torch.floor_division: operator.floordiv, _torch.greater: torch.sym_max}
+    functions[_torch.lesser] = torch.sym_min
+    # A quotient that is known to be whole is of a class of its own below that of quotients.
+    return next((target for kind, target in functions.items() if isinstance(size, kind())), None)
 
 
 def computed(before: Node, target: Any, left: Any, right: Any) -> Node:

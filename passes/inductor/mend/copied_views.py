@@ -30,6 +30,7 @@ def clone_sources(graph: Graph) -> None:
     roots, stored, emitter = bases(graph), dict[Node, bool](), Emitter(graph)
     for copy in copies:
         source: Any = copy.args[1]
-        is_called = any(value.meta["val"].is_complex() for value in copy.all_input_nodes)
-        if roots[source] is not source and not is_called and is_put_off(roots[source], stored):
+        if roots[source] is source or any(n.meta["val"].is_complex() for n in copy.all_input_nodes):
+            continue
+        if is_put_off(roots[source], stored):
             copy.update_arg(1, emitter.view(copy, aten.clone.default, (source,)))

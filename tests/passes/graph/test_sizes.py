@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import operator
+
 import pytest
 import torch
+from torch.utils._sympy.functions import CleanDiv
 
 from pytest_reinplace.passes.graph.sizes import given, is_named, shape_env_of, written_out
 from pytest_reinplace.passes.memory.region import as_size
@@ -25,6 +28,8 @@ def test_what_sizes_are_computed_by_is_written_out() -> None:
     for value in (a * b - 3, a * a + 2 * b, -a, a, a + (a - b) // 2, least):
         node = written_out(output, as_size(value), given(graph))
         assert as_size(node.meta["val"]) == as_size(value)
+    whole = CleanDiv(as_size(a * b), as_size(b) + 1)
+    assert written_out(output, whole, given(graph)).target is operator.floordiv
     assert written_out(output, 7, given(graph)) == 7
     graph.lint()
 

@@ -95,3 +95,27 @@ def test_what_complex_numbers_are_made_of_is_in_memory(part: str) -> None:
         stock = torch.compile(program, fullgraph=True)
         stock(given, x)
         assert ours <= peak(functools.partial(stock, given, x))
+
+
+def complex_boxes(z: Tensor) -> None:
+    z[:, 1:3] = torch.view_as_complex(torch.view_as_real(z).flip(0))[:, 1:3]
+
+
+def real_rows(z: Tensor) -> None:
+    z[1:5] = z.real.flip(0)[1:5]
+
+
+def parts_swapped(z: Tensor) -> None:
+    z.real.copy_(z.imag.flip(0)[:])
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("program", [complex_boxes, real_rows, parts_swapped])
+def test_complex_values_are_read_before_they_are_overwritten(program: Callable[[Tensor], None]) -> None:
+    z = torch.complex(arange(16, 16).float(), arange(16, 16).float() * 3)
+    expected, given = z.clone(), z.clone()
+    program(expected)
+    torch.compiler.reset()
+    with fresh_inductor_cache():
+        torch.compile(program, fullgraph=True, options=inductor_options())(given)
+    assert torch.equal(expected, given)
