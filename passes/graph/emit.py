@@ -133,17 +133,28 @@ class Emitter:
             shape = (copied, list(val.size()), list(val.stride()), 0)
             return self.view(origin, aten.as_strided.default, shape)
         empty = self.empty(origin, source)
-        into = self._into(origin, empty) if self.lowered else empty
-        copy = self.call(origin, aten.copy_.default, (into, source))
-        copy.meta["val"] = into.meta["val"]
+        self.store(origin, empty, source)
         return empty
 
-    def _into(self, origin: Node, buffer: Node) -> Node:
-        """Return all of a fresh buffer as a view.
+    def store(self, origin: Node, into: Node, source: Any) -> None:
+        """Insert a copy of a value into a view, or into a fresh buffer."""
+        if self.lowered:
+            into = self._as_part(origin, into)
+        copy = self.call(origin, aten.copy_.default, (into, source))
+        copy.meta["val"] = into.meta["val"]
+
+    def _as_part(self, origin: Node, into: Node) -> Node:
+        """Return a fresh buffer, or a slice that takes all of it, as a view by its strides.
 
         What is copied over the whole of a fresh buffer, Inductor takes for the buffer itself: both would be
-        one, and a kernel that writes the copy would write what it was made of. A view it stores into.
+        one, without its gaps, and a kernel that writes the copy would write what it was made of. A view it
+        stores into.
         """
+        buffer = into.args[0] if into.target is aten.slice.Tensor else into
+        assert isinstance(buffer, Node)
+        all_of_it, taken = (tuple(map(as_size, n.meta["val"].shape)) for n in (buffer, into))
+        if buffer.target is not aten.empty_strided.default or taken != all_of_it:
+            return into
         sizes, strides = buffer.args[:2]
         return self.view(origin, aten.as_strided.default, (buffer, sizes, strides, 0))
 

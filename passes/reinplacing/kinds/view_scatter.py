@@ -220,4 +220,4 @@ def _write_view(rewriter: Rewriter, node: Node, candidate: Candidate, operand: N
             args = [argument(node, name) for name in ("size", "stride", "storage_offset")]
             args, kwargs = [*args[:2], rewriter.emitter.shifted_offset(node, args[0], args[2], moved)], {}
     view = rewriter.emitter.view(node, schema_of(node.target).writes_through, (operand, *args), kwargs)
-    rewriter.copy_into(node, view, source)
+    rewriter.emitter.store(node, view, source)

@@ -56,7 +56,7 @@ def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None
 
     call, by_name = called(emitter, node, bases, moved, given)
     for view, copy in copied:  # put back: nothing came in between but the call itself
-        rewriter.copy_into(node, view, copy)
+        rewriter.emitter.store(node, view, copy)
     first = wrapper.first_result(node)
     # What the operator hands back is the view, also where it worked on a copy that was put back.
     written = {**wrapper_results.handed_back(op, by_name), **dict(enumerate(bases, first))}

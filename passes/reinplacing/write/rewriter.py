@@ -57,10 +57,6 @@ class Rewriter:
         call.meta["val"] = val
         return call
 
-    def copy_into(self, node: Node, view: Node, source: Any) -> None:
-        """Store a value into a view, before ``node``."""
-        self.call(node, torch.ops.aten.copy_.default, (view, source), {}, view.meta["val"])
-
     def shift_of(self, place: Place | None) -> Size:
         """Return by how many items a storage's bytes moved when it joined its buffer."""
         if place is None:
