@@ -217,6 +217,13 @@ def fake_mode_of(values: Iterable[Any]) -> Any:
     return None
 
 
+def stored_afterwards(graph: Any) -> set[Any]:
+    """Return the inputs that AOTAutograd writes when a graph has ended, with what it returns for them."""
+    described = graph.output_node().meta.get("desc") or ()
+    names = [d.mutated_input for d in described if type(d).__name__ == "InputMutationAOTOutput"]
+    return {node for node in graph.find_nodes(op="placeholder") if node.meta.get("desc") in names}
+
+
 def dispatching() -> Any:
     """Return the context in which decompositions of symbolic shapes run."""
     return private("torch._dispatch.python", "enable_python_dispatcher")()

@@ -8,7 +8,7 @@ import torch
 from torch.fx import Node
 
 from .. import _torch
-from ..graph.alias import base_of, is_view
+from ..graph.alias import base_of, is_view, viewed
 from ..ops import lists
 from ..ops.computed import MASKS
 from ..ops.in_place_form import in_place_form, is_lowered_apart
@@ -41,7 +41,7 @@ class InductorTarget(Target):
         """Return whether a view is lowered as one.
 
         A view of another dtype of the same width is one of an input: what is computed has no memory yet that
-        another dtype could look at. For one of another width Inductor calls the operator, on a copy of an
+        another dtype could look at. It is so by its strides, so not behind a view that has none. For one of another width Inductor calls the operator, on a copy of an
         operand that is itself a view, or has gaps. Of an input that is not aligned it makes a copy on a GPU,
         and does not copy back what is written through such a call.
         """
@@ -49,7 +49,7 @@ class InductorTarget(Target):
             return schema_of(node.target).lowered_as_view
         source = node.all_input_nodes[0]
         if source.meta["val"].element_size() == node.meta["val"].element_size():
-            return of_input
+            return of_input and not _is_behind_indices(source)
         return not of_input and not is_view(source) and has_usual_strides(source.meta["val"])
 
     def runs_form(self, node: Node, form: Any) -> bool:
@@ -94,6 +94,13 @@ class CopyingTarget(InductorTarget):
 
 INDUCTOR = InductorTarget()
 COPYING = CopyingTarget()
+
+
+def _is_behind_indices(node: Node | None) -> bool:
+    """Return whether a view, or one that it is a view of, tells places of elements and no strides."""
+    while node is not None and not traits_of(node.target).maps_indices:
+        node = viewed(node)
+    return node is not None
 
 
 def is_born_by_a_write(decision: Decision, root: Storage) -> bool:

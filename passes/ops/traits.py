@@ -30,6 +30,7 @@ class Traits:
         meta_only: whether it reads sizes and strides, never the elements.
         lowered_as_view: whether Inductor lowers it to a view of the same buffer. Of other views it makes
             kernels whose result it takes for an unrelated tensor: writes through them may be lost.
+        maps_indices: whether Inductor lowers it to a view that tells each element's place, and no strides.
         is_copy: whether it is a copy, and nothing else.
         is_index_put: whether it writes elements of its first operand that indices name.
         writes_through: of a view scatter, the view of its first operand that it writes.
@@ -72,6 +73,7 @@ class Traits:
     view_or_copy: bool = False
     meta_only: bool = False
     lowered_as_view: bool = False
+    maps_indices: bool = False
     is_copy: bool = False
     is_index_put: bool = False
     writes_through: Any = None
@@ -115,7 +117,8 @@ _ROWS: tuple[tuple[str, Traits], ...] = (
     # Views, and what may be one. `_unsafe_view` is a view in all but name, `lift` returns its operand, and
     # so does `device_put` where it is on the device already; `wait_tensor` hands on its collective's buffer.
     ("aten::select aten::t aten::permute aten::transpose aten::expand aten::detach aten::split", _VIEW),
-    ("aten::split_with_sizes aten::unbind aten::chunk aten::diagonal aten::unfold", _VIEW),
+    ("aten::split_with_sizes aten::unbind aten::chunk", _VIEW),
+    ("aten::diagonal aten::unfold", Traits(lowered_as_view=True, maps_indices=True)),
     ("aten::slice", Traits(lowered_as_view=True, identity=0)),
     ("aten::alias", Traits(lowered_as_view=True, identity=0, keeps_order=True)),
     ("aten::squeeze aten::unsqueeze", Traits(lowered_as_view=True, keeps_order=True)),

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
+from .. import _torch
 from ..graph.alias import bases, written
 from ..ops.schema import is_operator, traits_of
 from ..ops.wrapper import operands
@@ -26,7 +27,7 @@ class _Storage:
 
     Args:
         is_given: whether an input is among them, or what an epilogue stores, which may become the input.
-        is_returned: whether an output is.
+        is_returned: whether an output is, or what is written when the graph has ended.
         read: when one of them is read last.
         writes: when one of them is written.
         may_write: when one of them may be written in place, and by what.
@@ -97,6 +98,10 @@ class Sharing:
         self._times = Times(graph, is_joint=is_joint)
         for node in graph.nodes:
             self._add(node)  # nothing is united yet
+        for given in _torch.stored_afterwards(graph):
+            storage = self._known[self._base[given]]
+            storage.is_returned = True
+            storage.writes.append(self._times.order[graph.output_node()])
 
     def unite(self, copy: Node, *operands: Node) -> bool:
         """Let a copy share the storage of its operand, if it may; returns whether it does.

@@ -1,8 +1,9 @@
 """Epilogues, which write inputs at the end of the forward: when they run, and what needs the old values.
 
-Where an epilogue stores the old value of an input, it comes before the one that writes that input: otherwise
-the value would have to be copied. What is computed from an input that an epilogue writes, and is needed by
-the backward, is saved: computed again, it would be computed from what the forward has written.
+Some are AOTAutograd's own, which runs them when the graph has ended. Where an epilogue stores the old value
+of an input, it comes before the one that writes that input: otherwise the value would have to be copied. What
+is computed from an input that an epilogue writes, and is needed by the backward, is saved: computed again, it
+would be computed from what the forward has written.
 """
 
 from __future__ import annotations
@@ -94,13 +95,15 @@ def _stored(epilogue: Node) -> Node:
 
 def save_readers(graph: Graph) -> None:
     """Have saved, not computed again, what the backward needs of an input that the forward writes."""
-    if not any(map(written, graph.nodes)):
+    afterwards = _torch.stored_afterwards(graph)
+    if not afterwards and not any(map(written, graph.nodes)):
         return
     times = Times(graph)
     needed = times.handed_over()
     for given in graph.find_nodes(op="placeholder") if needed else ():
         found = list(uses(given))
-        if not any(name in written(user) and not times.is_late(user) for user, name in found):
+        is_written = any(name in written(user) and not times.is_late(user) for user, name in found)
+        if not is_written and given not in afterwards:
             continue
         for user, name in found:
             is_read = alias_of(user) is not name and name not in written(user)

@@ -145,3 +145,30 @@ def test_what_inductor_may_copy_is_not_written_through(made: str) -> None:
     gm = b.finished([b.call(aten.neg.default, new)])
     (outcome, *_) = analyze_graph(gm.graph, Options(target=INDUCTOR)).outcomes
     assert (outcome.label, outcome.reason) == ("reinplace_test::scale.x", Reason.LOWERING)
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda x: x.unfold(0, 2, 2)[0],
+        lambda x: x.view(2, 4, 4).diagonal(0, 1, 2),
+        lambda x: x.view(4, 2, 4)[:, 1],
+    ],
+    ids=["windows", "diagonals", "rows"],
+)
+def test_what_is_written_of_a_view_whose_strides_inductor_does_not_know(
+    view: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
+    """Behind windows and diagonals a view of another dtype is a copy, which by strides an operator is given."""
+
+    def program(x: torch.Tensor, by: torch.Tensor) -> torch.Tensor:
+        ops.scale(view(x).view(torch.int32).transpose(0, 1), by)
+        return x.sum()
+
+    x, by = torch.arange(32.0).view(8, 4), torch.tensor([2], dtype=torch.int32)
+    expected, by_expected = x.clone(), by.clone()
+    torch.compiler.reset()
+    result = torch.compile(program, fullgraph=True, options=inductor_options())(x, by)
+    assert torch.equal(result, program(expected, by_expected))
+    assert torch.equal(x, expected)

@@ -8,9 +8,11 @@ Inductor does by itself.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
-from torch._inductor.utils import fresh_inductor_cache
+from torch._inductor.utils import fresh_inductor_cache, run_and_get_code
 
 from pytest_reinplace.passes import inductor_options
 
@@ -55,3 +57,50 @@ def test_a_gradient_that_is_what_the_forward_stores_is_copied_in_the_backward() 
     assert torch.equal(x, torch.full((24,), 8.0))
     assert w.grad is not None
     assert torch.equal(w.grad, x)
+
+
+def part_scaled(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    x[4:8].mul_(w[:1])
+    return x
+
+
+def whole_scaled(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return x.mul_(w)
+
+
+def read_and_scaled(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    z = torch.sin(x) * w
+    x.mul_(w)
+    return x + z
+
+
+def part_moved(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    x[4:8].add_(w[:1])
+    return x
+
+
+def gradient(function: Callable[..., torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    x, w = torch.arange(24.0) / 8, torch.linspace(1, 2, 24, requires_grad=True)
+    result = function(x, w)
+    return x, result, *torch.autograd.grad(result.sum(), [w])
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("program", [part_scaled, whole_scaled, read_and_scaled])
+def test_what_is_stored_when_the_forward_has_ended_is_not_what_the_backward_reads(
+    program: Callable[..., torch.Tensor],
+) -> None:
+    """What then needs a gradient AOTAutograd stores itself, behind the graph, which knows nothing of it."""
+    torch.compiler.reset()
+    compiled = torch.compile(program, fullgraph=True, options=inductor_options())
+    torch.testing.assert_close(gradient(compiled), gradient(program))
+
+
+@pytest.mark.usefixtures("quick")
+def test_nothing_is_copied_where_the_backward_does_not_read_it() -> None:
+    torch.compiler.reset()
+    compiled = torch.compile(part_moved, fullgraph=True, options=inductor_options())
+    with fresh_inductor_cache():
+        found, (forward, _) = run_and_get_code(gradient, compiled)
+    torch.testing.assert_close(found, gradient(part_moved))
+    assert forward.count("= empty_strided") == 1  # what AOTAutograd stores
