@@ -41,9 +41,10 @@ class InductorTarget(Target):
         """Return whether a view is lowered as one.
 
         A view of another dtype of the same width is one of an input: what is computed has no memory yet that
-        another dtype could look at. It is so by its strides, so not behind a view that has none. For one of another width Inductor calls the operator, on a copy of an
-        operand that is itself a view, or has gaps. Of an input that is not aligned it makes a copy on a GPU,
-        and does not copy back what is written through such a call.
+        another dtype could look at. It is one by its strides, so not behind a view that has none. For one of
+        another width Inductor calls the operator, on a copy of an operand that is itself a view, or has gaps.
+        Of an input that is not aligned it makes a copy on a GPU, and does not copy back what is written
+        through such a call.
         """
         if node.target is not torch.ops.aten.view.dtype:
             return schema_of(node.target).lowered_as_view

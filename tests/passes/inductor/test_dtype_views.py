@@ -160,7 +160,7 @@ def test_what_inductor_may_copy_is_not_written_through(made: str) -> None:
 def test_what_is_written_of_a_view_whose_strides_inductor_does_not_know(
     view: Callable[[torch.Tensor], torch.Tensor],
 ) -> None:
-    """Behind windows and diagonals a view of another dtype is a copy, which by strides an operator is given."""
+    """Behind windows and diagonals Inductor makes a copy of a view of another dtype."""
 
     def program(x: torch.Tensor, by: torch.Tensor) -> torch.Tensor:
         ops.scale(view(x).view(torch.int32).transpose(0, 1), by)
