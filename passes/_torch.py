@@ -202,12 +202,6 @@ def storage_key(tensor: torch.Tensor) -> int | None:
         return None
 
 
-def is_real_view(tensor: torch.Tensor) -> bool:
-    """Return whether a tensor is a view, of real numbers, of a complex one."""
-    base = tensor._base
-    return base is not None and base.is_complex() and not tensor.is_complex()
-
-
 def fake_mode_of(values: Iterable[Any]) -> Any:
     """Return the FakeTensorMode of the first fake tensor in ``values``, or ``None``."""
     fake_tensor = private("torch._subclasses.fake_tensor", "FakeTensor")
@@ -219,9 +213,17 @@ def fake_mode_of(values: Iterable[Any]) -> Any:
 
 def stored_afterwards(graph: Any) -> set[Any]:
     """Return the inputs that AOTAutograd writes when a graph has ended, with what it returns for them."""
-    described = graph.output_node().meta.get("desc") or ()
-    names = [d.mutated_input for d in described if type(d).__name__ == "InputMutationAOTOutput"]
-    return {node for node in graph.find_nodes(op="placeholder") if node.meta.get("desc") in names}
+    described = map(behind_subclasses, graph.output_node().meta.get("desc") or ())
+    stored = {one.mutated_input for one in described if type(one).__name__ == "InputMutationAOTOutput"}
+    given = graph.find_nodes(op="placeholder")
+    return {node for node in given if behind_subclasses(node.meta.get("desc")) in stored}
+
+
+def behind_subclasses(described: Any) -> Any:
+    """Return what AOTAutograd says of a tensor of a subclass, given what it says of one of its parts."""
+    while type(described).__name__.startswith("Subclass"):
+        described = described.base
+    return described
 
 
 def dispatching() -> Any:

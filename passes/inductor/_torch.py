@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from .._torch import dispatching, is_lowered, private
+from .._torch import behind_subclasses, dispatching, is_lowered, private
 
 _REGENERATED = ("is_input", "alias_of_input")
 _REINPLACE_STEPS = (
@@ -133,8 +133,7 @@ def outputs_by_taker(graph: Any) -> tuple[set[Node], set[Node]]:
     saved, results = set[Node](), set[Node]()
     leaves = output.args[0] if isinstance(output.args[0], list | tuple) else ()
     for leaf, origin in zip(leaves, output.meta.get("desc") or (), strict=False):
-        while type(origin).__name__.startswith("Subclass"):
-            origin = origin.base
+        origin = behind_subclasses(origin)
         if isinstance(leaf, Node) and type(origin).__name__ != "GradAOTOutput":
             (saved if type(origin).__name__.startswith("SavedForBackwards") else results).add(leaf)
     return saved - results, results

@@ -9,10 +9,12 @@ Inductor does by itself.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from torch._inductor.utils import fresh_inductor_cache, run_and_get_code
+from torch.testing._internal.two_tensor import TwoTensor
 
 from pytest_reinplace.passes import inductor_options
 
@@ -94,6 +96,23 @@ def test_what_is_stored_when_the_forward_has_ended_is_not_what_the_backward_read
     torch.compiler.reset()
     compiled = torch.compile(program, fullgraph=True, options=inductor_options())
     torch.testing.assert_close(gradient(compiled), gradient(program))
+
+
+@pytest.mark.usefixtures("quick")
+def test_neither_is_a_part_of_a_tensor_of_a_subclass() -> None:
+    def program(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        x.mul_(w)
+        return x + 1
+
+    def gradients(function: Callable[..., Any]) -> tuple[torch.Tensor, ...]:
+        x = TwoTensor(torch.arange(24.0) / 8, torch.arange(24.0) / 4)
+        w = TwoTensor(torch.linspace(1, 2, 24), torch.linspace(1, 2, 24)).requires_grad_()
+        (found,) = torch.autograd.grad(function(x, w), [w], TwoTensor(torch.ones(24), torch.ones(24)))
+        return x.a, x.b, found.a, found.b
+
+    torch.compiler.reset()
+    compiled = torch.compile(program, fullgraph=True, options=inductor_options())
+    torch.testing.assert_close(gradients(compiled), gradients(program))
 
 
 @pytest.mark.usefixtures("quick")
