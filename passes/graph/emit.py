@@ -151,9 +151,10 @@ class Emitter:
         stores into.
         """
         buffer = into.args[0] if into.target is aten.slice.Tensor else into
-        assert isinstance(buffer, Node)
-        all_of_it, taken = (tuple(map(as_size, n.meta["val"].shape)) for n in (buffer, into))
-        if buffer.target is not aten.empty_strided.default or taken != all_of_it:
+        if not isinstance(buffer, Node) or buffer.target is not aten.empty_strided.default:
+            return into
+        whole, taken = (tuple(map(as_size, node.meta["val"].shape)) for node in (buffer, into))
+        if taken != whole:
             return into
         sizes, strides = buffer.args[:2]
         return self.view(origin, aten.as_strided.default, (buffer, sizes, strides, 0))
