@@ -17,7 +17,7 @@ import torch
 from torch.fx import Graph, Node
 
 from .. import _torch
-from ..memory.region import Size, as_size
+from ..memory.region import Region, Size, as_size
 from ..ops.nested import nodes
 from ..ops.schema import argument, is_operator, schema_of
 
@@ -97,6 +97,18 @@ def begin_of(node: Node) -> Size:
     """Return how many elements of its storage lie before a value."""
     val = node.meta.get("val")
     return as_size(val.storage_offset()) if isinstance(val, torch.Tensor) else 0
+
+
+def shared_by_inputs(val: torch.Tensor) -> Any:
+    """Return what two inputs of a compiled graph have in common that may share a byte, one of them written.
+
+    AOTAutograd makes one input of those that overlap. Where those of one storage do not, and a size, a stride
+    or an offset is a symbol, it guards that (``StorageOverlap``): then only the same bytes are shared, by
+    tensors inside of tensors of a subclass. With numbers alone nothing guards a later call.
+    """
+    region = Region.of(val)
+    key = _torch.storage_key(val)
+    return key if region.static or key is None else (key, region)
 
 
 def uses(node: Node) -> Iterator[tuple[Node, Node]]:

@@ -207,7 +207,7 @@ def _may_take_input(user: Node) -> bool:
     A convolution may ask for other strides, in which Inductor would compute what is no input.
     """
     if not is_operator(user.target):
-        return is_wrapper(user.target)
+        return is_wrapper(user.target) or viewed(user) is not None
     return user.target is not aten.convolution.default
 
 

@@ -36,6 +36,7 @@ class InductorTarget(Target):
     drops_identities = True
     converts_stores = True
     begins_anywhere = False
+    inputs_apart = True
 
     def sees_view(self, node: Node, of_input: bool) -> bool:
         """Return whether a view is lowered as one.

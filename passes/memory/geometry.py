@@ -53,6 +53,11 @@ class Geometry:
         """Return a size as an int: exact when static, else its hint (0 where there is none)."""
         return _torch.size_hint(self.shape_env, size)
 
+    def hinted(self, region: Region) -> Region:
+        """Return a region with the hinted sizes of the call that is compiled."""
+        sizes, strides = (tuple(map(self.hint, numbers)) for numbers in (region.sizes, region.strides))
+        return Region(self.hint(region.offset), sizes, strides, region.itemsize)
+
     def known(self, relation: Any) -> bool:
         """Return whether a relation between sizes holds for all sizes."""
         return _torch.statically_known(self.shape_env, relation)

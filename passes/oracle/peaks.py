@@ -24,6 +24,7 @@ import torch
 from ..fuzz.program import HardProgram
 from ..inductor.defects import DEFECTS
 from ..inductor.schedule import check
+from ..inductor.schedule._torch import AFTER_FUSION
 from ..inductor.stage import inductor_options, observe
 from ..reason import Reason as Cause
 from ..report import Report
@@ -34,6 +35,7 @@ from .setting import Setting
 _ORDER = "readers come before writes that were after them"
 _CHECK = "the finished schedule was refused, and the program compiled anew"
 _KEPT = "Inductor keeps an input that was written for the backward, which may write into it"
+_FAULTY = "Inductor's own schedule is wrong, though the values of the two calls are right"
 _SEVERAL = "no measure alone"
 _LOST = "the process ended"
 _NO_OPS = ("late-epilogue", "merged-outputs")  # the removal of no-ops is ours for both
@@ -62,7 +64,7 @@ def reasons(seed: int, setting: Setting) -> list[Reason]:
             ours = case.judged(inductor_options())
     if theirs.problem or ours.problem or ours.peak <= theirs.peak:
         return []
-    found = []
+    found = [Reason(seed, _FAULTY)] if _is_faulty(case, setting) else []
     if setting.training:
         with setting.in_force():
             if case.kept({}) > case.kept(inductor_options()):
@@ -76,6 +78,14 @@ def reasons(seed: int, setting: Setting) -> list[Reason]:
             if name == _CHECK:  # nor is the schedule checked where nothing is done about a defect
                 break
     return found or [Reason(seed, name) for name in _by_contract(reports)] or [Reason(seed, _SEVERAL)]
+
+
+def _is_faulty(case: Case, setting: Setting) -> bool:
+    """Return whether our check finds fault with what Inductor schedules by itself."""
+    faults: list[str] = []
+    with setting.in_force(), check.watching_schedules(faults.append):
+        case.judged({AFTER_FUSION: check.ScheduleCheck()})
+    return bool(faults)
 
 
 def _by_contract(reports: Sequence[Report]) -> list[str]:

@@ -16,7 +16,7 @@ from torch.fx import Graph, Node
 from torch.utils.checkpoint import CheckpointPolicy
 
 from ... import _torch
-from ...graph.alias import alias_of, base_of, is_epilogue, is_view, uses, written
+from ...graph.alias import alias_of, base_of, is_epilogue, is_view, shared_by_inputs, uses, written
 from ...graph.collective import is_collective
 from ...ops.identities import handed_on
 from ...post_grad.no_ops import folded
@@ -73,13 +73,13 @@ def store(places: dict[Node, Node]) -> None:
 
 
 def shared_inputs(graph: Graph) -> set[Node]:
-    """Return the inputs that share bytes with another one."""
-    first: dict[int | None, Node] = {}
+    """Return the inputs that may share bytes with another one."""
+    first: dict[Any, Node] = {}
     found: set[Node] = set()
     for node in graph.find_nodes(op="placeholder"):
         val = node.meta.get("val")
         if isinstance(val, torch.Tensor):
-            other = first.setdefault(_torch.storage_key(val), node)
+            other = first.setdefault(shared_by_inputs(val), node)
             found.update((node, other) if other is not node else ())
     return found
 

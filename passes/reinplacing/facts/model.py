@@ -20,7 +20,7 @@ from ... import _torch
 from ...graph.find_layouts import known
 from ...graph.layouts import Layouts
 from ...graph.sizes import Named, fake_mode_of, given
-from ...graph.spread import kept_by_subgraphs
+from ...graph.spread import kept_by_subgraphs, names_offsets
 from ...graph.summary import Summaries
 from ...memory.geometry import Geometry
 from ...memory.region import Region
@@ -70,7 +70,7 @@ class Model:
         aside = premises.aside | self.calls.known.staying(graph)
         self.premises: Premises = dataclasses.replace(premises, aside=aside)
         self.layouts: Layouts = self.calls.known.of(graph, self._pinning())
-        self.given: dict[int | str, Storage] = {}  # storages of inputs, by what two of the same bytes share
+        self.given: dict[Any, Storage] = {}  # storages of inputs, by what two of the same bytes share
         self.fake_mode: Any = fake_mode_of(graph)
         self.geometry: Geometry = Geometry(getattr(self.fake_mode, "shape_env", None))
         self.written_back: dict[int, int] = {}
@@ -156,6 +156,11 @@ class Model:
         return kept_by_subgraphs(self.graph)
 
     @functools.cached_property
+    def inputs_apart(self) -> bool:
+        """Whether no view of an input has bytes of another one of its storage: named by an offset, it may."""
+        return self.target.inputs_apart and not names_offsets(self.graph)
+
+    @functools.cached_property
     def reads_by(self) -> dict[Node, list[Read]]:
         """The reads of each node; asked for when all are there, and for few graphs."""
         found: dict[Node, list[Read]] = collections.defaultdict(list)
@@ -208,6 +213,21 @@ class Model:
                     seen.add(read.into)
                     pending.append(read.into)
         return False
+
+    def is_folded(self, place: Place) -> bool:
+        """Return whether several elements of a place may be the same bytes.
+
+        Whether those of an input are by strides that are symbols the caller says, as he does in eager mode:
+        operators write his bytes there, too. It is taken for what it is in the call that is compiled.
+        """
+        region = place.region
+        folded = self.geometry.self_overlapping(region)
+        if not folded or region.static or not (self.target.inputs_apart and place.storage.is_input):
+            return folded
+        given = self.values.get(place.storage.node)
+        if not isinstance(given, Place) or given.region != region:
+            return True
+        return self.geometry.self_overlapping(self.geometry.hinted(region))
 
     def same_value(self, a: Place, b: Place) -> bool:
         """Return whether element i of ``a`` is element i of ``b``, byte for byte and in meaning."""

@@ -26,6 +26,7 @@ class Target:
         drops_identities: whether operators that change nothing are replaced by their operand.
         converts_stores: whether storing through a view of another dtype converts the values.
         begins_anywhere: whether a clone may begin a few bytes into its storage.
+        inputs_apart: whether inputs come from AOTAutograd, see ``shared_by_inputs``.
     """
 
     fuses: bool = False
@@ -34,6 +35,7 @@ class Target:
     drops_identities: bool = False
     converts_stores: bool = False
     begins_anywhere: bool = True
+    inputs_apart: bool = False
 
     def sees_view(self, node: Node, of_input: bool) -> bool:
         """Return whether a view is a view to it, of an input or of what is computed."""

@@ -12,6 +12,7 @@ from torch.fx import Graph, Node
 from ... import _torch
 from ...errors import GraphError, ReinplaceError
 from ...graph import attribute
+from ...graph.alias import shared_by_inputs
 from ...graph.collective import END, wait_time
 from ...memory.region import Region, as_size
 from ...ops import higher_order, wording
@@ -86,7 +87,7 @@ def _visit(model: Model, node: Node, visitors: Visitors) -> None:
 
 
 def _visit_input(model: Model, node: Node) -> None:
-    """Place an input: in the storage of another one with which it shares bytes, or in one of its own.
+    """Place an input: in the storage of another one with which it may share bytes, or in one of its own.
 
     What a subgraph takes from a module of its own, too, is never written: it would be read by another name.
     """
@@ -105,7 +106,10 @@ def _visit_input(model: Model, node: Node) -> None:
 
 
 def _input_place(model: Model, node: Node, tensor: torch.Tensor, keys: list[int | str | None]) -> Place:
-    mine = [k for k in (_torch.storage_key(tensor), *keys) if k is not None]
+    mine: list[Any] = [k for k in (_torch.storage_key(tensor), *keys) if k is not None]
+    is_kept = not model.kept_by_subgraphs.isdisjoint(mine)
+    if mine and node.op == "placeholder" and model.inputs_apart:
+        mine = [shared_by_inputs(tensor)]
     storage = next((model.given[k] for k in mine if k in model.given), None)
     if storage is None:
         storage = model.new_storage(node, is_input=True)
@@ -113,7 +117,7 @@ def _input_place(model: Model, node: Node, tensor: torch.Tensor, keys: list[int 
             model.whole[storage] = Region.flat(as_size(tensor.untyped_storage().nbytes()))
     elif keys and model.whole[storage] != Region.flat(as_size(tensor.untyped_storage().nbytes())):
         storage.close(Reason.UNKNOWN_OP, node)  # its fake value does not say which bytes these are
-    if not model.kept_by_subgraphs.isdisjoint(mine):
+    if is_kept:
         storage.close(Reason.UNKNOWN_OP, node)
     model.given.update(dict.fromkeys(mine, storage))
     return model.at(storage, tensor)

@@ -9,9 +9,11 @@ import torch
 from torch._inductor.utils import fresh_inductor_cache
 
 from pytest_reinplace.passes import Report, inductor_options
+from pytest_reinplace.passes.inductor import computed_in_inputs
 from pytest_reinplace.passes.inductor.target import INDUCTOR
 from pytest_reinplace.passes.reinplacing.facts.options import Options
-from pytest_reinplace.passes.reinplacing.run import analyze_graph
+from pytest_reinplace.passes.reinplacing.facts.target import NODE_BY_NODE, Target
+from pytest_reinplace.passes.reinplacing.run import analyze_graph, reinplace_graph
 
 from ..trace import arange, functional, ops
 
@@ -82,3 +84,76 @@ def test_compiled_programs_are_right() -> None:
     torch.compiler.reset()
     for i, (one, other) in enumerate(zip((*results, *expected), (*found, *actual), strict=True)):
         assert torch.equal(one, other), i
+
+
+# -- with symbols for where they begin ---------------------------------------------------------------
+
+
+def rotated(q: Tensor, k: Tensor, by: Tensor) -> Tensor:
+    """Queries and keys, parts of one product."""
+    ops.scale(q, by)
+    ops.scale(k, by)
+    return q @ k.T
+
+
+def columns(rows: int, second: int = 4) -> list[Tensor]:
+    """Return two parts of the same rows, and a number; they overlap unless the second begins at four."""
+    both = arange(rows, 12).double()
+    return [both[:, :4], both[:, second : second + 4], torch.full((), 2.0, dtype=torch.double)]
+
+
+def halves() -> list[Tensor]:
+    """Return two parts of a row."""
+    row = arange(2 * N).double()
+    return [row[:N], row[N:]]
+
+
+def kept_in_first(x: Tensor, y: Tensor) -> Tensor:
+    """What overwrites all of an input, with another one behind it in the storage."""
+    x.copy_(y * 2)
+    lower, upper = x.chunk(2)
+    lower.index_add_(0, torch.tensor([0, 2]), upper[:2])
+    return y + 1
+
+
+def named_by_an_offset(x: Tensor, y: Tensor) -> Tensor:
+    """What is named in the storage of one input is the other one's."""
+    old = y.as_strided((N,), (1,), 0)
+    ops.scale(x, x.new_ones(()))
+    return old + y
+
+
+@pytest.mark.parametrize(
+    ("program", "inputs", "target", "clones"),
+    [
+        (rotated, columns(6), INDUCTOR, 0),
+        (rotated, columns(6), NODE_BY_NODE, 4),  # its inputs may be anybody's
+        (named_by_an_offset, halves(), INDUCTOR, 1),
+    ],
+)
+def test_inputs_of_one_storage_with_symbols(
+    program: Callable[..., Tensor], inputs: list[Tensor], target: Target, clones: int
+) -> None:
+    """AOTAutograd guards that they do not overlap."""
+    graph = functional(program, *inputs, dynamic=True)[0].graph
+    report = analyze_graph(graph, Options(order="keep", target=target))
+    assert len(report.clones) == clones, report
+
+
+def test_they_are_right_in_later_calls() -> None:
+    """The guard compiles anew what overlaps."""
+    torch.compiler.reset()
+    with fresh_inductor_cache():
+        compiled = torch.compile(rotated, fullgraph=True, dynamic=True, options=inductor_options())
+        for rows, second in ((6, 4), (9, 4), (9, 2)):
+            expected, actual = columns(rows, second), columns(rows, second)
+            result = rotated(*expected)
+            torch.testing.assert_close(compiled(*actual), result)
+            torch.testing.assert_close(actual, expected)
+    torch.compiler.reset()
+
+
+def test_a_value_is_computed_in_one_of_them() -> None:
+    graph = functional(kept_in_first, *halves(), dynamic=True)[0].graph
+    reinplace_graph(graph, Options(target=INDUCTOR))
+    assert computed_in_inputs.compute(graph) == 1

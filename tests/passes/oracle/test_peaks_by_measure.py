@@ -16,6 +16,8 @@ from pytest_reinplace.passes.oracle.case import Judged
 from pytest_reinplace.passes.oracle.peaks import Reason, reasons, table
 from pytest_reinplace.passes.oracle.setting import Setting
 
+from ..trace import ops
+
 HARD = Setting(hard=True)
 
 
@@ -60,6 +62,27 @@ def test_a_clone_that_the_contract_asks_for_is_named_where_no_measure_is(
     with fresh_inductor_cache():
         (reason,) = reasons(0, HARD)
     assert reason.name.startswith("a clone: the result is returned")
+
+
+def test_a_schedule_of_inductors_own_that_is_wrong_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A value is computed where it is stored, behind an operator that has written what it is computed of."""
+
+    def program(x: torch.Tensor, z: torch.Tensor) -> None:
+        y = x + 1
+        ops.scale(x, x.new_ones(()))
+        z.copy_(y)
+
+    class Racing(Heights):
+        def judged(self, options: dict[str, Any]) -> Judged:
+            torch.compiler.reset()
+            torch.compile(program, options=options)(torch.ones(4), torch.ones(4))
+            return Judged("", peak=32 if options else 16)
+
+    monkeypatch.setattr(peaks, "Case", Racing)
+    monkeypatch.setattr(peaks, "_measures", lambda setting: iter(()))
+    with fresh_inductor_cache():
+        (reason,) = reasons(0, HARD)
+    assert reason.name.startswith("Inductor's own schedule is wrong")
 
 
 @pytest.mark.parametrize("defect", ["late-epilogue", "merged-outputs"])
