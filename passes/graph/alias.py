@@ -100,7 +100,7 @@ def begin_of(node: Node) -> Size:
 
 
 def shared_by_inputs(val: torch.Tensor) -> Any:
-    """Return what two inputs of a compiled graph have in common that may share a byte, one of them written.
+    """Return what two inputs of a program have in common that may share a byte, one of them written.
 
     AOTAutograd makes one input of those that overlap. Where those of one storage do not, and a size, a stride
     or an offset is a symbol, it guards that (``StorageOverlap``): then only the same bytes are shared, by

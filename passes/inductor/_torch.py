@@ -139,6 +139,15 @@ def outputs_by_taker(graph: Any) -> tuple[set[Node], set[Node]]:
     return saved - results, results
 
 
+def takes_program_inputs(graph: Any) -> bool:
+    """Return whether AOTAutograd gives a graph the inputs of a program.
+
+    A backward graph is given what the forward saved, and gradients, which may be views of one another.
+    """
+    described = (behind_subclasses(n.meta.get("desc")) for n in graph.find_nodes(op="placeholder"))
+    return all(one is not None and type(one).__name__ != "TangentAOTInput" for one in described)
+
+
 def captures_graphs() -> bool:
     """Return whether the parts of a graph that run on a GPU are captured as CUDA graphs."""
     config = private("torch._inductor", "config")

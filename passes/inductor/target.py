@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.fx import Node
+from torch.fx import Graph, Node
 
 from .. import _torch
 from ..graph.alias import base_of, is_view, viewed
@@ -22,6 +22,7 @@ from ..reinplacing.facts.place import Storage
 from ..reinplacing.facts.refusal import Refusal
 from ..reinplacing.facts.target import Target
 from ..reinplacing.kinds import view_scatter
+from ._torch import takes_program_inputs
 from .defects import defended
 from .lowering import is_computed, is_stored_by_inductor
 from .mend.element_op import element_op
@@ -36,7 +37,10 @@ class InductorTarget(Target):
     drops_identities = True
     converts_stores = True
     begins_anywhere = False
-    inputs_apart = True
+
+    def takes_program_inputs(self, graph: Graph) -> bool:
+        """Return whether AOTAutograd gives a graph the inputs of a program."""
+        return takes_program_inputs(graph)
 
     def sees_view(self, node: Node, of_input: bool) -> bool:
         """Return whether a view is lowered as one.

@@ -21,6 +21,7 @@ from ...graph.collective import is_collective
 from ...ops.identities import handed_on
 from ...post_grad.no_ops import folded
 from ...post_grad.times import Times
+from .._torch import takes_program_inputs
 
 aten: Any = torch.ops.aten
 
@@ -76,10 +77,11 @@ def shared_inputs(graph: Graph) -> set[Node]:
     """Return the inputs that may share bytes with another one."""
     first: dict[Any, Node] = {}
     found: set[Node] = set()
+    shared = shared_by_inputs if takes_program_inputs(graph) else _torch.storage_key
     for node in graph.find_nodes(op="placeholder"):
         val = node.meta.get("val")
         if isinstance(val, torch.Tensor):
-            other = first.setdefault(shared_by_inputs(val), node)
+            other = first.setdefault(shared(val), node)
             found.update((node, other) if other is not node else ())
     return found
 

@@ -158,7 +158,7 @@ class Model:
     @functools.cached_property
     def inputs_apart(self) -> bool:
         """Whether no view of an input has bytes of another one of its storage: named by an offset, it may."""
-        return self.target.inputs_apart and not names_offsets(self.graph)
+        return self.target.takes_program_inputs(self.graph) and not names_offsets(self.graph)
 
     @functools.cached_property
     def reads_by(self) -> dict[Node, list[Read]]:
@@ -217,15 +217,17 @@ class Model:
     def is_folded(self, place: Place) -> bool:
         """Return whether several elements of a place may be the same bytes.
 
-        Whether those of an input are by strides that are symbols the caller says, as he does in eager mode:
-        operators write his bytes there, too. It is taken for what it is in the call that is compiled.
+        An input of a program whose strides are symbols is taken for what it is in the call that is compiled.
+        Where it overlaps itself in a later call, eager mode writes those bytes in place, too.
         """
         region = place.region
         folded = self.geometry.self_overlapping(region)
-        if not folded or region.static or not (self.target.inputs_apart and place.storage.is_input):
+        if not folded or region.static or not place.storage.is_input:
             return folded
-        given = self.values.get(place.storage.node)
-        if not isinstance(given, Place) or given.region != region:
+        whole = self.values.get(place.storage.node)
+        if not isinstance(whole, Place) or whole.region != region:
+            return True
+        if not self.target.takes_program_inputs(self.graph):
             return True
         return self.geometry.self_overlapping(self.geometry.hinted(region))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch.fx import Node
+from torch.fx import Graph, Node
 
 from .candidate import Candidate
 from .refusal import Refusal
@@ -26,7 +26,6 @@ class Target:
         drops_identities: whether operators that change nothing are replaced by their operand.
         converts_stores: whether storing through a view of another dtype converts the values.
         begins_anywhere: whether a clone may begin a few bytes into its storage.
-        inputs_apart: whether inputs come from AOTAutograd, see ``shared_by_inputs``.
     """
 
     fuses: bool = False
@@ -35,7 +34,10 @@ class Target:
     drops_identities: bool = False
     converts_stores: bool = False
     begins_anywhere: bool = True
-    inputs_apart: bool = False
+
+    def takes_program_inputs(self, graph: Graph) -> bool:
+        """Return whether AOTAutograd gives a graph the inputs of a program, see ``shared_by_inputs``."""
+        return False
 
     def sees_view(self, node: Node, of_input: bool) -> bool:
         """Return whether a view is a view to it, of an input or of what is computed."""

@@ -14,7 +14,7 @@ from ...errors import GraphError, ReinplaceError
 from ...graph import attribute
 from ...graph.alias import shared_by_inputs
 from ...graph.collective import END, wait_time
-from ...memory.region import Region, as_size
+from ...memory.region import Region, as_size, is_static
 from ...ops import higher_order, wording
 from ...ops.schema import OpSchema, argument, has_tensor, is_operator, schema_of, tensors
 from ...ops.views import is_absolute
@@ -108,7 +108,7 @@ def _visit_input(model: Model, node: Node) -> None:
 def _input_place(model: Model, node: Node, tensor: torch.Tensor, keys: list[int | str | None]) -> Place:
     mine: list[Any] = [k for k in (_torch.storage_key(tensor), *keys) if k is not None]
     is_kept = not model.kept_by_subgraphs.isdisjoint(mine)
-    if mine and node.op == "placeholder" and model.inputs_apart:
+    if mine and node.op == "placeholder" and not is_static(tensor) and model.inputs_apart:
         mine = [shared_by_inputs(tensor)]
     storage = next((model.given[k] for k in mine if k in model.given), None)
     if storage is None:

@@ -140,6 +140,19 @@ def test_inputs_of_one_storage_with_symbols(
     assert len(report.clones) == clones, report
 
 
+class TangentAOTInput:
+    """What AOTAutograd says of a gradient that a backward graph is given."""
+
+
+@pytest.mark.parametrize("described", [None, TangentAOTInput()])
+def test_what_a_backward_is_given_may_overlap(described: object) -> None:
+    """It may be views of one another that the forward saved, of which AOTAutograd says nothing."""
+    graph = functional(rotated, *columns(6), dynamic=True)[0].graph
+    *_, last = graph.find_nodes(op="placeholder")
+    last.meta["desc"] = described
+    assert len(analyze_graph(graph, Options(order="keep", target=INDUCTOR)).clones) == 4
+
+
 def test_they_are_right_in_later_calls() -> None:
     """The guard compiles anew what overlaps."""
     torch.compiler.reset()
