@@ -302,7 +302,10 @@ PROGRAMS: dict[str, Program] = {
     "offset-in-a-copy": Program(put_by_strides, lambda: (arange(64)[8:32],), undecided=True),
     "strides-of-a-view": Program(strided_part, lambda: (arange(24),)),
     "gaps-of-a-scatter": Program(
-        rows_by_strides, lambda: (arange(35).view(5, 7)[:, 1:6], torch.zeros(1)), dynamic=True
+        rows_by_strides,
+        lambda: (arange(35).view(5, 7)[:, 1:6], torch.zeros(1)),
+        dynamic=True,
+        undecided=True,
     ),
     "refused-kernel": Program(added_by_index, lambda: tuple(x.bfloat16() for x in rows())),
     "chances-as-a-number": Program(chances, lambda: (arange(100, 3),), {"fallback_random": True}),
