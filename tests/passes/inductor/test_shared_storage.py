@@ -10,6 +10,7 @@ from torch._inductor.utils import fresh_inductor_cache
 
 from pytest_reinplace.passes import Report, inductor_options
 from pytest_reinplace.passes.inductor import computed_in_inputs
+from pytest_reinplace.passes.inductor.mend.epilogues import shared_inputs
 from pytest_reinplace.passes.inductor.target import INDUCTOR
 from pytest_reinplace.passes.reinplacing.facts.options import Options
 from pytest_reinplace.passes.reinplacing.facts.target import NODE_BY_NODE, Target
@@ -151,6 +152,27 @@ def test_what_a_backward_is_given_may_overlap(described: object) -> None:
     *_, last = graph.find_nodes(op="placeholder")
     last.meta["desc"] = described
     assert len(analyze_graph(graph, Options(order="keep", target=INDUCTOR)).clones) == 4
+
+
+def scaled(x: Tensor, by: Tensor) -> Tensor:
+    ops.scale(x, by)
+    return x * 2
+
+
+@pytest.mark.parametrize(("step", "is_described", "clones"), [(9, True, 0), (3, True, 2), (9, False, 2)])
+def test_an_input_that_may_overlap_itself(step: int, is_described: bool, clones: int) -> None:
+    """It is taken for what it is in the call that is compiled, if it is an input of the program."""
+    x = arange(64).double().as_strided((4, 6), (step, 1))
+    graph = functional(scaled, x, torch.full((), 2.0, dtype=torch.double), dynamic=True)[0].graph
+    for node in () if is_described else graph.find_nodes(op="placeholder"):
+        del node.meta["desc"]
+    assert len(analyze_graph(graph, Options(target=INDUCTOR)).clones) == clones
+
+
+@pytest.mark.parametrize(("dynamic", "count"), [(False, 2), (True, 0)])
+def test_with_numbers_alone_nothing_guards_that_they_do_not_overlap(dynamic: bool, count: int) -> None:
+    graph = functional(kept_in_first, *halves(), dynamic=dynamic)[0].graph
+    assert len(shared_inputs(graph)) == count
 
 
 def test_they_are_right_in_later_calls() -> None:
