@@ -156,9 +156,14 @@ class Model:
         return kept_by_subgraphs(self.graph)
 
     @functools.cached_property
+    def takes_program_inputs(self) -> bool:
+        """Whether the inputs are those of a program; asked for once some of them have symbols."""
+        return self.target.takes_program_inputs(self.graph)
+
+    @functools.cached_property
     def inputs_apart(self) -> bool:
         """Whether no view of an input has bytes of another one of its storage: named by an offset, it may."""
-        return self.target.takes_program_inputs(self.graph) and not names_offsets(self.graph)
+        return self.takes_program_inputs and not names_offsets(self.graph)
 
     @functools.cached_property
     def reads_by(self) -> dict[Node, list[Read]]:
@@ -225,9 +230,7 @@ class Model:
         if not folded or region.static or not place.storage.is_input:
             return folded
         whole = self.values.get(place.storage.node)
-        if not isinstance(whole, Place) or whole.region != region:
-            return True
-        if not self.target.takes_program_inputs(self.graph):
+        if not isinstance(whole, Place) or whole.region != region or not self.takes_program_inputs:
             return True
         return self.geometry.self_overlapping(self.geometry.hinted(region))
 

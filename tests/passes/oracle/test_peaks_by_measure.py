@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -33,6 +34,24 @@ class Heights:
         return Judged("another value", peak=100)
 
 
+def only_reason(
+    monkeypatch: pytest.MonkeyPatch, program: Callable[..., Any], *inputs: torch.Tensor
+) -> Reason:
+    """Return why a program would hold more if it did, where no measure of ours is the reason."""
+
+    class Compiling(Heights):
+        def judged(self, options: dict[str, Any]) -> Judged:
+            torch.compiler.reset()
+            torch.compile(program, options=options)(*inputs)
+            return Judged("", peak=32 if options else 16)
+
+    monkeypatch.setattr(peaks, "Case", Compiling)
+    monkeypatch.setattr(peaks, "_measures", lambda setting: iter(()))
+    with fresh_inductor_cache():
+        (reason,) = reasons(0, HARD)
+    return reason
+
+
 def test_a_measure_without_which_no_more_is_held_is_named_on_each_torch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -51,16 +70,7 @@ def test_a_clone_that_the_contract_asks_for_is_named_where_no_measure_is(
         y = x.sin()
         return [y, y.clone()]
 
-    class Cloning(Heights):
-        def judged(self, options: dict[str, Any]) -> Judged:
-            torch.compiler.reset()
-            torch.compile(program, options=options)(torch.ones(4))
-            return Judged("", peak=32 if options else 16)
-
-    monkeypatch.setattr(peaks, "Case", Cloning)
-    monkeypatch.setattr(peaks, "_measures", lambda setting: iter(()))
-    with fresh_inductor_cache():
-        (reason,) = reasons(0, HARD)
+    reason = only_reason(monkeypatch, program, torch.ones(4))
     assert reason.name.startswith("a clone: the result is returned")
 
 
@@ -72,16 +82,7 @@ def test_a_schedule_of_inductors_own_that_is_wrong_is_told(monkeypatch: pytest.M
         ops.scale(x, x.new_ones(()))
         z.copy_(y)
 
-    class Racing(Heights):
-        def judged(self, options: dict[str, Any]) -> Judged:
-            torch.compiler.reset()
-            torch.compile(program, options=options)(torch.ones(4), torch.ones(4))
-            return Judged("", peak=32 if options else 16)
-
-    monkeypatch.setattr(peaks, "Case", Racing)
-    monkeypatch.setattr(peaks, "_measures", lambda setting: iter(()))
-    with fresh_inductor_cache():
-        (reason,) = reasons(0, HARD)
+    reason = only_reason(monkeypatch, program, torch.ones(4), torch.ones(4))
     assert reason.name.startswith("Inductor's own schedule is wrong")
 
 
