@@ -11,10 +11,12 @@ import sympy
 import torch
 
 from .. import _torch
+from .bounds import upper_bounds
 from .region import Axes, Region, Size, by_stride, is_static
 
 _FAKE_POINTER = 1 << 44
 _MAX_WORK = 20_000
+_CHOICES = 3  # quotients and choices in one difference that are looked through
 
 
 class _Strided:
@@ -71,8 +73,8 @@ class Geometry:
             self._at_most[key] = self._nonpositive(sympy.expand(a - b))
         return self._at_most[key]
 
-    def _nonpositive(self, expr: Any) -> bool:
-        """Return whether an expression is at most 0, by itself or as a product of signed factors.
+    def _nonpositive(self, expr: Any, depth: int = _CHOICES) -> bool:
+        """Return whether an expression is at most 0: by itself, as a product of signed factors, or by a bound.
 
         Intervals of sums of products are too wide (``s*t - 2*t`` has no upper bound, ``t*(s - 2)`` has a
         sign), so a difference that is not decided as it stands is factored.
@@ -81,7 +83,10 @@ class Geometry:
             return True
         factors = sympy.Mul.make_args(sympy.factor(expr))
         rest = [f for f in factors if not self.known(sympy.Ge(f, 0))]
-        return len(factors) > 1 and (len(rest) == 1 and self.known(sympy.Le(rest[0], 0)))
+        if len(factors) > 1 and len(rest) == 1 and self.known(sympy.Le(rest[0], 0)):
+            return True
+        bounds = upper_bounds(expr, self.known) if depth else ()
+        return any(all(self._nonpositive(one, depth - 1) for one in several) for several in bounds)
 
     def equal(self, a: Size, b: Size) -> bool:
         """Return whether ``a == b`` for all sizes."""

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import torch
 
+from .. import _torch
+
 Size = Any  # an int, or a sympy expression over the sizes of the graph
 _INT = frozenset({int})
 
@@ -135,6 +137,8 @@ def by_stride(pairs: list[tuple[Size, Size]]) -> list[tuple[Size, Size]]:
 def _degree(stride: Size) -> tuple[int, int]:
     if isinstance(stride, int):
         return (0, stride)
+    if stride.has(_torch.floor_division()):
+        stride = stride.replace(_torch.floor_division(), lambda a, b: a / b)  # n // (n // 2) is about 2
     hint = stride.as_coeff_Mul()[0]
     return (len(stride.free_symbols), int(hint) if hint.is_Integer else 1)
 

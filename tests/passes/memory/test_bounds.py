@@ -1,0 +1,134 @@
+"""Bounds of quotients and choices against the numbers, and what they tell about views of symbolic tensors."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import sympy
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
+from torch.utils._sympy.functions import FloorDiv, Max, Min
+
+from pytest_reinplace.passes.memory.bounds import upper_bounds
+from pytest_reinplace.passes.memory.geometry import Geometry
+from pytest_reinplace.passes.memory.region import Region
+
+from .test_region import bytes_of
+
+N, M = sympy.symbols("n m", integer=True, positive=True)
+POINTS = [{N: n, M: m} for n, m in itertools.product(range(2, 7), repeat=2)]
+PLAIN = st.sampled_from([N, M, N + 1, M - 1, N * M, sympy.Integer(3), N - M, 2 * N - 5])
+ATOMS = st.one_of(
+    st.builds(FloorDiv, PLAIN, st.sampled_from([sympy.Integer(2), sympy.Integer(3), N, M])),
+    st.builds(Min, PLAIN, PLAIN),
+    st.builds(Max, PLAIN, PLAIN),
+    st.builds(lambda a: FloorDiv(N, FloorDiv(a, 2)), st.sampled_from([N, M])),
+)
+TERMS = st.lists(st.tuples(st.integers(-3, 3), PLAIN, ATOMS), min_size=1, max_size=3)
+
+
+def holds(relation: Any) -> bool:
+    """Return whether a relation holds at all points."""
+    return all(bool(sympy.sympify(relation).subs(point)) for point in POINTS)
+
+
+@settings(max_examples=100, deadline=None)
+@given(TERMS, PLAIN)
+def test_what_is_at_most_zero_has_bounds_that_are(terms: list[tuple[int, Any, Any]], rest: Any) -> None:
+    size = sympy.expand(sum((c * factor * atom for c, factor, atom in terms), start=-rest))
+    for several in upper_bounds(size, holds):
+        for point in POINTS:
+            if all(one.subs(point) <= 0 for one in several):
+                assert size.subs(point) <= 0, (size, several, point)
+
+
+VIEWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "even rows": lambda x: x[::2],
+    "odd rows": lambda x: x[1::2],
+    "even columns": lambda x: x[:, ::2],
+    "every third": lambda x: x[:, 1::3],
+    "first half": lambda x: x[: x.shape[0] // 2],
+    "second half": lambda x: x[x.shape[0] // 2 :],
+    "left half": lambda x: x[:, : x.shape[1] // 2],
+    "all but one": lambda x: x[:-1],
+    "turned": torch.t,
+    "diagonal": lambda x: x.diagonal().unsqueeze(0),
+    "pairs": lambda x: x.unfold(0, 2, 2)[:, :, 0],
+    "overlapping pairs": lambda x: x.unfold(0, 2, 1)[:, 0],
+}
+CHAINS = st.lists(st.sampled_from(sorted(VIEWS)), max_size=3)
+
+
+def made(x: torch.Tensor, chain: list[str]) -> torch.Tensor:
+    for name in chain:
+        x = VIEWS[name](x)
+    return x
+
+
+def symbolic(shape: tuple[int, int]) -> tuple[ShapeEnv, FakeTensorMode, torch.Tensor]:
+    env = ShapeEnv()
+    mode = FakeTensorMode(shape_env=env)
+    context = StatelessSymbolicContext(dynamic_sizes=[DimDynamic.DYNAMIC, DimDynamic.DYNAMIC])
+    return env, mode, mode.from_tensor(torch.empty(shape), symbolic_context=context, static_shapes=False)
+
+
+@settings(max_examples=80, deadline=None)
+@given(CHAINS, CHAINS)
+def test_what_is_told_of_symbolic_views_is_so_of_each_size(first: list[str], second: list[str]) -> None:
+    env, mode, base = symbolic((9, 11))
+    geometry = Geometry(env)
+    with mode:
+        a, b = (Region.of(made(base, chain)) for chain in (first, second))
+    is_inside, meets = geometry.contains(a, b), geometry.overlap(a, b)
+    is_folded = geometry.self_overlapping(a)
+    for shape in itertools.product((2, 3, 4, 5, 8), repeat=2):
+        concrete = torch.empty(shape)
+        guards = all(_allows(guard.expr, base, shape) for guard in env.guards)
+        if not guards:
+            continue
+        one, other = (made(concrete, chain) for chain in (first, second))
+        x, y = (bytes_of(Region.of(t)) if t.numel() else set() for t in (one, other))
+        assert not is_inside or y <= x
+        assert meets is not False or not x & y
+        assert is_folded or len(x) == one.numel() * one.itemsize
+
+
+def _allows(guard: Any, base: torch.Tensor, shape: tuple[int, int]) -> bool:
+    symbols = (size.node.expr for size in base.shape)  # type: ignore[attr-defined]
+    return bool(guard.subs(dict(zip(symbols, shape, strict=True))))
+
+
+@pytest.mark.parametrize("name", [n for n in VIEWS if n != "diagonal"])
+def test_a_part_lies_in_the_whole(name: str) -> None:
+    env, mode, base = symbolic((9, 11))
+    with mode:
+        part = Region.of(made(base, [name]))
+    guards = list(env.guards)
+    assert Geometry(env).contains(Region.of(base), part)
+    assert env.guards == guards
+
+
+def test_rows_that_are_taken_in_turns_do_not_meet_and_other_rows_may() -> None:
+    env, mode, base = symbolic((9, 11))
+    with mode:
+        even, odd, third = (Region.of(x) for x in (base[::2], base[1::2], base[::3]))
+    geometry = Geometry(env)
+    assert geometry.overlap(even, odd) is False
+    assert geometry.overlap(even, third) is not False
+    assert not geometry.contains(even, third)
+
+
+def test_pairs_of_neighbours_that_are_turned_do_not_overlap_themselves() -> None:
+    """``x.view(n, -1, 2).permute(1, 0, 2)``: how many there are is a quotient, and a stride is one of that."""
+    env, mode, base = symbolic((8, 12))
+    with mode:
+        pairs = base.view(base.shape[0], -1, 2).permute(1, 0, 2)
+    assert not Geometry(env).self_overlapping(Region.of(pairs))
+    assert math.prod(pairs.shape) == 96
