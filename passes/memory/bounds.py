@@ -1,4 +1,4 @@
-"""Bounds of sizes without quotients and choices: ``n // 2`` is at most ``n / 2``, ``Min(m, n)`` at most ``n``.
+"""Bounds of sizes without quotients and choices: ``n // 2`` is at most ``n / 2``, ``Min(m, n)`` at most n.
 
 Intervals of symbols do not tell that ``(n + 1) // 2`` rows, two apart, lie within ``n`` rows: an interval
 forgets that both are of one ``n``. A bound that names ``n`` lets the rest of the difference cancel.

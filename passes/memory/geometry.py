@@ -74,7 +74,7 @@ class Geometry:
         return self._at_most[key]
 
     def _nonpositive(self, expr: Any, depth: int = _CHOICES) -> bool:
-        """Return whether an expression is at most 0: by itself, as a product of signed factors, or by a bound.
+        """Return whether an expression is at most 0: by itself, by its factors' signs, or by a bound of it.
 
         Intervals of sums of products are too wide (``s*t - 2*t`` has no upper bound, ``t*(s - 2)`` has a
         sign), so a difference that is not decided as it stands is factored.

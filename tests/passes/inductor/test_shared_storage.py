@@ -159,11 +159,28 @@ def scaled(x: Tensor, by: Tensor) -> Tensor:
     return x * 2
 
 
-@pytest.mark.parametrize(("step", "is_described", "clones"), [(9, True, 0), (3, True, 2), (9, False, 2)])
-def test_an_input_that_may_overlap_itself(step: int, is_described: bool, clones: int) -> None:
+def summed(x: Tensor, by: Tensor) -> Tensor:
+    """The operator is given the input as it is after a write."""
+    x[:-1].cumsum_(0)
+    return scaled(x, by)
+
+
+@pytest.mark.parametrize(
+    ("program", "step", "is_described", "clones"),
+    [
+        (scaled, 9, True, 0),
+        (scaled, 3, True, 2),
+        (scaled, 9, False, 2),
+        (summed, 9, True, 0),
+        (summed, 9, False, 3),
+    ],
+)
+def test_an_input_that_may_overlap_itself(
+    program: Callable[..., Tensor], step: int, is_described: bool, clones: int
+) -> None:
     """It is taken for what it is in the call that is compiled, if it is an input of the program."""
     x = arange(64).double().as_strided((4, 6), (step, 1))
-    graph = functional(scaled, x, torch.full((), 2.0, dtype=torch.double), dynamic=True)[0].graph
+    graph = functional(program, x, torch.full((), 2.0, dtype=torch.double), dynamic=True)[0].graph
     for node in () if is_described else graph.find_nodes(op="placeholder"):
         del node.meta["desc"]
     assert len(analyze_graph(graph, Options(target=INDUCTOR)).clones) == clones

@@ -126,7 +126,7 @@ def test_rows_that_are_taken_in_turns_do_not_meet_and_other_rows_may() -> None:
 
 
 def test_pairs_of_neighbours_that_are_turned_do_not_overlap_themselves() -> None:
-    """``x.view(n, -1, 2).permute(1, 0, 2)``: how many there are is a quotient, and a stride is one of that."""
+    """``x.view(n, -1, 2).permute(1, 0, 2)``: the number of pairs is a quotient, and so is a stride."""
     env, mode, base = symbolic((8, 12))
     with mode:
         pairs = base.view(base.shape[0], -1, 2).permute(1, 0, 2)
