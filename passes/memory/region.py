@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import sympy
 import torch
-
-from .. import _torch
 
 Size = Any  # an int, or a sympy expression over the sizes of the graph
 _INT = frozenset({int})
+_LARGE = sympy.Integer(10007)
 
 
 class Region(NamedTuple):
@@ -129,24 +129,26 @@ def by_stride(pairs: list[tuple[Size, Size]]) -> list[tuple[Size, Size]]:
     """Return sizes and strides of dimensions with more than one element, the largest stride first."""
     if all(isinstance(s, int) for _, s in pairs):
         return sorted(pairs, key=lambda p: -p[1])
-    # torch orders symbolic dimensions outer to inner unless transposed: sort by degree, which is
-    # enough for products of sizes; a wrong order only makes an answer less precise, never wrong.
-    return sorted(pairs, key=lambda p: _degree(p[1]), reverse=True)
+    # Where sizes are large: a wrong order only makes an answer less precise, never wrong.
+    return sorted(pairs, key=lambda p: _where_large(p[1]), reverse=True)
 
 
-def _degree(stride: Size) -> tuple[int, int]:
-    if isinstance(stride, int):
-        return (0, stride)
-    if stride.has(_torch.floor_division()):
-        stride = stride.replace(_torch.floor_division(), lambda a, b: a / b)  # n // (n // 2) is about 2
-    hint = stride.as_coeff_Mul()[0]
-    return (len(stride.free_symbols), int(hint) if hint.is_Integer else 1)
+def _where_large(stride: Size) -> Any:
+    """Return a stride where each symbol is one large number, a prime: as good as nothing divides it."""
+    return stride if isinstance(stride, int) else stride.xreplace(dict.fromkeys(stride.free_symbols, _LARGE))
+
+
+def _are_equal(a: Size, b: Size) -> bool:
+    """Return whether two sizes are one polynomial; a stride may be written out, as ``n * (n + 1)`` is not."""
+    if a == b or (isinstance(a, int) and isinstance(b, int)):
+        return bool(a == b)
+    return bool(sympy.expand(a - b) == 0)
 
 
 def _merged(pairs: list[tuple[Size, Size]]) -> tuple[tuple[Size, Size], ...]:
     merged: list[tuple[Size, Size]] = []
     for n, s in pairs:
-        if merged and merged[-1][1] == n * s:
+        if merged and _are_equal(merged[-1][1], n * s):
             merged[-1] = (merged[-1][0] * n, s)
         else:
             merged.append((n, s))
