@@ -6,27 +6,29 @@ forgets that both are of one ``n``. A bound that names ``n`` lets the rest of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import sympy
+import torch
 
 from .. import _torch
-from .region import Size
+from .region import Size, as_size
 
 Known = Callable[[Any], bool]
 
 
-def upper_bounds(size: Size, known: Known) -> Iterator[tuple[Size, ...]]:
+def upper_bounds(size: Size, known: Known, least: Mapping[Any, Size]) -> Iterator[tuple[Size, ...]]:
     """Yield expressions of which a size is at most the greatest, or has the sign of such ones.
 
     Args:
         size: an expanded expression.
         known: whether a relation holds for all sizes.
+        least: what some of the symbols are at least.
 
     Yields:
-        Expressions without one of the quotients or choices; where each of them is at most 0, the size is.
-        Where there is no quotient and no choice that appears once, by a factor, nothing.
+        Expressions without one of the quotients, choices or such symbols; where each is at most 0, the size is.
+        Where none of these appears once, by a factor, nothing.
     """
     kinds = _torch.floor_division(), _torch.lesser(), _torch.greater()
     for atom in sorted(size.atoms(*kinds), key=sympy.default_sort_key):
@@ -49,3 +51,28 @@ def upper_bounds(size: Size, known: Known) -> Iterator[tuple[Size, ...]]:
         else:
             yield tuple(chosen)  # it is one of them
         return
+    for symbol in sorted(size.free_symbols & least.keys(), key=str):
+        factor = size.coeff(symbol)
+        rest = sympy.expand(size - factor * symbol)
+        if not (factor == 0 or factor.has(symbol) or rest.has(symbol)) and known(sympy.Le(factor, 0)):
+            yield (sympy.expand(factor * least[symbol] + rest),)
+
+
+def least_strides(tensor: torch.Tensor, hint: Callable[[Size], int]) -> dict[Any, Size]:
+    """Return what the strides of a tensor that are symbols are at least, so that no two elements are one.
+
+    Args:
+        tensor: a fake tensor.
+        hint: the sizes of the call that is compiled. Where elements of the tensor are the same bytes there,
+            nothing is said.
+    """
+    found: dict[Any, Size] = {}
+    extent: Size = 1
+    pairs = [(as_size(n), as_size(s)) for n, s in zip(tensor.size(), tensor.stride(), strict=True)]
+    for count, stride in sorted((p for p in pairs if hint(p[0]) != 1), key=lambda p: hint(p[1])):
+        if hint(stride) < hint(extent):
+            return {}
+        if getattr(stride, "is_Symbol", False) and not sympy.sympify(extent).has(stride):
+            found[stride] = extent
+        extent = extent + (count - 1) * stride
+    return found

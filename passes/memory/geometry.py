@@ -11,8 +11,8 @@ import sympy
 import torch
 
 from .. import _torch
-from .bounds import upper_bounds
-from .region import Axes, Region, Size, by_stride, is_static
+from .bounds import least_strides, upper_bounds
+from .region import Axes, Region, Size, as_size, by_stride, is_static
 
 _FAKE_POINTER = 1 << 44
 _MAX_WORK = 20_000
@@ -43,6 +43,7 @@ class Geometry:
 
     def __init__(self, shape_env: Any = None) -> None:
         self.shape_env = shape_env
+        self._least: dict[Any, Size] = {}
         axes = functools.cache(Axes)
         self.axes: Callable[[Region], Axes] = axes
         # It does not refer to ``self``: a cycle would leave all regions of a graph to the collector.
@@ -55,10 +56,9 @@ class Geometry:
         """Return a size as an int: exact when static, else its hint (0 where there is none)."""
         return _torch.size_hint(self.shape_env, size)
 
-    def hinted(self, region: Region) -> Region:
-        """Return a region with the hinted sizes of the call that is compiled."""
-        sizes, strides = (tuple(map(self.hint, numbers)) for numbers in (region.sizes, region.strides))
-        return Region(self.hint(region.offset), sizes, strides, region.itemsize)
+    def suppose_apart(self, tensor: torch.Tensor) -> None:
+        """Take no two elements of a tensor for the same bytes, unless they are in the compiled call."""
+        self._least |= least_strides(tensor, self.hint)
 
     def known(self, relation: Any) -> bool:
         """Return whether a relation between sizes holds for all sizes."""
@@ -85,7 +85,7 @@ class Geometry:
         rest = [f for f in factors if not self.known(sympy.Ge(f, 0))]
         if len(factors) > 1 and len(rest) == 1 and self.known(sympy.Le(rest[0], 0)):
             return True
-        bounds = upper_bounds(expr, self.known) if depth else ()
+        bounds = upper_bounds(expr, self.known, self._least) if depth else ()
         return any(all(self._nonpositive(one, depth - 1) for one in several) for several in bounds)
 
     def equal(self, a: Size, b: Size) -> bool:
@@ -184,13 +184,24 @@ class Geometry:
                 delta %= stride
             return steps if delta == 0 else None
         delta = sympy.expand(delta)
-        if delta == 0:
-            return [0] * len(strides)
-        for i, stride in enumerate(strides):
+        whole = self._by_terms(delta, strides)
+        if whole is not None:
+            return whole
+        for i, stride in enumerate(strides):  # the last column: not a row, and one column less
             quotient = sympy.cancel(delta / stride)
             if sympy.denom(quotient) == 1 and self.at_most(0, quotient):
-                return [quotient if i == j else 0 for j in range(len(strides))]
+                return [as_size(quotient) if i == j else 0 for j in range(len(strides))]
         return None
+
+    def _by_terms(self, delta: Any, strides: Sequence[Size]) -> list[Size] | None:
+        """Return steps for which each term of a sum goes along the first stride that divides it."""
+        found = list[Size]()
+        for stride in strides:
+            quotients = [(term, sympy.cancel(term / stride)) for term in sympy.Add.make_args(delta)]
+            whole = [(term, quotient) for term, quotient in quotients if sympy.denom(quotient) == 1]
+            found.append(as_size(sum(quotient for _, quotient in whole)))
+            delta -= sum(term for term, _ in whole)
+        return found if delta == 0 and all(self.at_most(0, step) for step in found) else None
 
     def contains(self, outer: Region, inner: Region) -> bool:
         """Return whether every byte of ``inner`` surely lies in ``outer`` (``False`` when not shown)."""

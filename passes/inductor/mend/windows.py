@@ -54,7 +54,7 @@ def _reshaped(emitter: Emitter, node: Node) -> Node:
     """Insert a view that is what a node is: whole steps, each a row, of which the first elements count."""
     source: Any = node.args[0]
     at, count, size, step = _layout(node)
-    sizes = list(source.meta["val"].shape)
+    sizes = [emitter.symbol(node, source, "sym_size", d) for d in range(source.meta["val"].dim())]
     if count * step < sizes[at]:
         source = emitter.view(node, aten.slice.Tensor, (source, at, 0, count * step))
     split = [*sizes[:at], count, step, *sizes[at + 1 :]]

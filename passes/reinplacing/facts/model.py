@@ -166,13 +166,6 @@ class Model:
         return self.takes_program_inputs and not names_offsets(self.graph)
 
     @functools.cached_property
-    def _forms_of_inputs(self) -> frozenset[tuple[Any, ...]]:
-        """Sizes and strides of the inputs of a program; asked for where symbols say how one is laid out."""
-        given = self.graph.find_nodes(op="placeholder") if self.takes_program_inputs else ()
-        found = (self.values.get(node) for node in given)
-        return frozenset(place.region[1:] for place in found if isinstance(place, Place))
-
-    @functools.cached_property
     def reads_by(self) -> dict[Node, list[Read]]:
         """The reads of each node; asked for when all are there, and for few graphs."""
         found: dict[Node, list[Read]] = collections.defaultdict(list)
@@ -225,19 +218,6 @@ class Model:
                     seen.add(read.into)
                     pending.append(read.into)
         return False
-
-    def is_folded(self, place: Place) -> bool:
-        """Return whether several elements of a place may be the same bytes.
-
-        An input of a program whose strides are symbols is taken for what it is in the call that is compiled,
-        and so is a value that is laid out just like it: the input after a write. Where it overlaps itself
-        in a later call, eager mode writes those bytes in place, too.
-        """
-        region = place.region
-        folded = self.geometry.self_overlapping(region)
-        if not folded or region.static or region[1:] not in self._forms_of_inputs:
-            return folded
-        return self.geometry.self_overlapping(self.geometry.hinted(region))
 
     def same_value(self, a: Place, b: Place) -> bool:
         """Return whether element i of ``a`` is element i of ``b``, byte for byte and in meaning."""

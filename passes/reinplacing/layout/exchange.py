@@ -56,7 +56,7 @@ def settle(
     is_told = not given.untold and not (given.guessed and _is_guess(model, storage.node, layout))
     if not is_told or not _has_form(model, place, result) or _is_turned_nothing(place, result):
         return storage, Reason.LAYOUT
-    if model.is_folded(place):
+    if model.geometry.self_overlapping(place.region):
         return storage, Reason.SELF_OVERLAP
     shift = place.region.offset - result.region.offset
     alike = model.geometry.same_layout(place.region, result.region)

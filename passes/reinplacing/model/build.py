@@ -12,7 +12,7 @@ from torch.fx import Graph, Node
 from ... import _torch
 from ...errors import GraphError, ReinplaceError
 from ...graph import attribute
-from ...graph.alias import shared_by_inputs
+from ...graph.alias import is_epilogue, shared_by_inputs
 from ...graph.collective import END, wait_time
 from ...memory.region import Region, as_size, is_static
 from ...ops import higher_order, wording
@@ -56,6 +56,7 @@ def build(
             other than ``copy_`` into an input.
     """
     model, visitors = Model(graph, options, premises, calls), Visitors()
+    _suppose_apart(model)
     for node in model.order:
         try:
             _visit(model, node, visitors)
@@ -68,6 +69,19 @@ def build(
     model.join_trees()
     model.fused = fused.fused(model, options)
     return model
+
+
+def _suppose_apart(model: Model) -> None:
+    """Take no input of a program that it writes for one that overlaps itself, unless it does in this call.
+
+    Nothing guards its strides where they are symbols. Where it overlaps itself in a later call, eager mode
+    writes bytes in place of which the program cannot tell whose they are.
+    """
+    copies = model.graph.find_nodes(op="call_function", target=torch.ops.aten.copy_.default)
+    vals = (node.args[0].meta.get("val") for node in copies if is_epilogue(node))
+    symbolic = [val for val in vals if isinstance(val, torch.Tensor) and not is_static(val)]
+    for val in symbolic if symbolic and model.takes_program_inputs else ():
+        model.geometry.suppose_apart(val)
 
 
 def _visit(model: Model, node: Node, visitors: Visitors) -> None:

@@ -186,6 +186,31 @@ def test_an_input_that_may_overlap_itself(
     assert len(analyze_graph(graph, Options(target=INDUCTOR)).clones) == clones
 
 
+PARTS: dict[str, Callable[[Tensor], Tensor]] = {
+    "a tile": lambda x: x[1:-1, 1:-1],
+    "a tile of a tile": lambda x: x[1:, 1:][:-1, 1:],
+    "one of two": lambda x: x.unflatten(1, (-1, 2))[..., 0],
+    "pairs, turned": lambda x: x.view(x.shape[0], -1, 2).permute(1, 0, 2)[1:],
+    "columns": lambda x: x.t()[1:],
+    "every other row": lambda x: x[1::2],
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_parts_of_an_input_with_gaps(name: str) -> None:
+    """Written by an operator, and then by a store; what lies beside them is not copied."""
+
+    def program(x: Tensor, by: Tensor) -> Tensor:
+        part = PARTS[name](x)
+        ops.scale(part, by)
+        part.add_(1)
+        return by + 1
+
+    x = arange(140).double().view(10, 14)[:, 1:13]
+    graph = functional(program, x, torch.full((), 2.0, dtype=torch.double), dynamic=True)[0].graph
+    assert analyze_graph(graph, Options(target=INDUCTOR)).clones == []
+
+
 @pytest.mark.parametrize(("dynamic", "count"), [(False, 2), (True, 0)])
 def test_with_numbers_alone_nothing_guards_that_they_do_not_overlap(dynamic: bool, count: int) -> None:
     graph = functional(kept_in_first, *halves(), dynamic=dynamic)[0].graph

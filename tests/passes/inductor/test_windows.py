@@ -88,3 +88,18 @@ def test_sizes_that_are_not_known_are_left_as_they_are() -> None:
     before = str(gm.graph)
     assert windows.reshape(gm.graph) == 0 and str(gm.graph) == before
     ReinplacePass().apply(gm.graph)
+
+
+def test_other_sizes_may_be_symbols() -> None:
+    """A graph that is run as it is needs nodes for them."""
+    x = torch.arange(60).view(10, 6)
+
+    def program(x: Tensor) -> Tensor:
+        return torch.stack([x, x + 1, x + 2])[1:].unfold(0, 2, 2) * 2
+
+    gm, inputs = functional(program, x, dynamic=True)
+    assert windows.reshape(gm.graph) == 1
+    gm.graph.lint()
+    gm.recompile()
+    (result,) = torch.utils._pytree.tree_leaves(gm(*inputs))
+    assert torch.equal(result, program(x))

@@ -16,9 +16,9 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 from torch.utils._sympy.functions import FloorDiv, Max, Min
 
-from pytest_reinplace.passes.memory.bounds import upper_bounds
+from pytest_reinplace.passes.memory.bounds import least_strides, upper_bounds
 from pytest_reinplace.passes.memory.geometry import Geometry
-from pytest_reinplace.passes.memory.region import Region
+from pytest_reinplace.passes.memory.region import Region, as_size
 
 from .test_region import bytes_of
 
@@ -40,13 +40,40 @@ def holds(relation: Any) -> bool:
 
 
 @settings(max_examples=100, deadline=None)
-@given(TERMS, PLAIN)
-def test_what_is_at_most_zero_has_bounds_that_are(terms: list[tuple[int, Any, Any]], rest: Any) -> None:
+@given(TERMS, PLAIN, st.sampled_from([{}, {M: N + 1}, {N: FloorDiv(M, sympy.Integer(2))}]))
+def test_what_is_at_most_zero_has_bounds_that_are(
+    terms: list[tuple[int, Any, Any]], rest: Any, least: dict[Any, Any]
+) -> None:
     size = sympy.expand(sum((c * factor * atom for c, factor, atom in terms), start=-rest))
-    for several in upper_bounds(size, holds):
-        for point in POINTS:
+    points = [point for point in POINTS if all(point[s] >= least[s].subs(point) for s in least)]
+    for several in upper_bounds(size, holds, least):
+        for point in points:
             if all(one.subs(point) <= 0 for one in several):
                 assert size.subs(point) <= 0, (size, several, point)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "strides", "expected"),
+    [
+        ((4, 6), (9, 1), ["1 + (c - 1)"]),  # rows with gaps
+        ((6, 4), (1, 9), ["1 + (r - 1)"]),
+        ((4, 6), (5, 1), []),  # rows that overlap
+        ((4, 1), (1, 9), []),
+    ],
+)
+def test_rows_of_which_no_two_overlap(
+    sizes: tuple[int, int], strides: tuple[int, int], expected: list[str]
+) -> None:
+    env = ShapeEnv()
+    mode = FakeTensorMode(shape_env=env)
+    context = StatelessSymbolicContext(dynamic_sizes=[DimDynamic.DYNAMIC, DimDynamic.DYNAMIC])
+    real = torch.empty(200).as_strided(sizes, strides)
+    fake = mode.from_tensor(real, symbolic_context=context, static_shapes=False)
+    rows, columns = (as_size(n) for n in fake.shape)
+    found = least_strides(fake, Geometry(env).hint)
+    assert [sympy.expand(bound) for bound in found.values()] == [
+        sympy.sympify(text, locals={"r": rows, "c": columns}) for text in expected
+    ]
 
 
 VIEWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
