@@ -27,8 +27,8 @@ def upper_bounds(size: Size, known: Known, least: Mapping[Any, Size]) -> Iterato
         least: what some of the symbols are at least.
 
     Yields:
-        Expressions without one of the quotients, choices or such symbols; where each is at most 0, the size is.
-        Where none of these appears once, by a factor, nothing.
+        Expressions without one of the quotients, choices or such symbols; where each is at most 0, so is the
+        size. Where none of these appears once, by a factor, nothing.
     """
     kinds = _torch.floor_division(), _torch.lesser(), _torch.greater()
     for atom in sorted(size.atoms(*kinds), key=sympy.default_sort_key):
