@@ -36,6 +36,7 @@ from torch.fx.node import map_arg
 from ... import _torch
 from ...graph.alias import base_of, bases, begin_of, uses, viewed, written
 from ...graph.emit import Emitter, placed_like
+from ...graph.sizes import shape_env_of
 from ...memory.geometry import Geometry
 from ...memory.region import Region
 from ...ops import lists
@@ -117,20 +118,18 @@ def _viewed_twice(graph: Graph) -> set[Node]:
 
 
 def _viewed_before(graph: Graph, writes: dict[Node, list[Node]], roots: dict[Node, Node]) -> set[Node]:
-    """Return what kernels write, not row by row, and of which a view is made before.
-
-    Not what has sizes that are symbols: no program is known in which that is wrong.
-    """
-    order = {node: i for i, node in enumerate(graph.nodes)}
-    others = [root for root in writes if _has_own_strides(root.meta["val"])]
+    """Return what kernels write, not row by row, and of which a view is made before."""
+    order, geometry = {node: i for i, node in enumerate(graph.nodes)}, Geometry(shape_env_of(graph))
+    others = [root for root in writes if _has_own_strides(root.meta["val"], geometry)]
     first = {root: order[writes[root][0]] for root in others}
     views = [node for node in order if viewed(node) is not None]
     return {roots[node] for node in views if order[node] < first.get(roots[node], 0)}
 
 
-def _has_own_strides(val: torch.Tensor) -> bool:
-    is_static = all(isinstance(n, int) for n in (*val.size(), *val.stride()))
-    return is_static and not has_usual_strides(val) and not Geometry().self_overlapping(Region.of(val))
+def _has_own_strides(val: torch.Tensor, geometry: Geometry) -> bool:
+    if has_usual_strides(val) or _torch.data_symbols((*val.size(), *val.stride())):
+        return False
+    return not geometry.self_overlapping(Region.of(val))
 
 
 def _inlined(graph: Graph, roots: dict[Node, Node]) -> dict[Node, set[Node]]:
@@ -303,15 +302,14 @@ def _store(emitter: Emitter, node: Node, *, in_strides: bool) -> Node:
     if node.target is operator.getitem:
         node.all_input_nodes[0].append(node)
     following, before = node.next, {user for user in node.users if user.op != "output"}
-    if in_strides:
-        stored = emitter.padded(following, node, 0, is_copied=True)
-        _begin_with(emitter, node, [stored.all_input_nodes[0], stored])
-        node.replace_all_uses_with(stored, delete_user_cb=before.__contains__)
-        return stored
     fresh = emitter.empty(following, node)
     _begin_with(emitter, node, [fresh])
-    stored = emitter.call(following, aten.copy_.default, (fresh, node))
-    stored.meta["val"] = fresh.meta["val"]
+    into = (
+        emitter.view(following, aten.as_strided.default, (fresh, *fresh.args[:2], 0)) if in_strides else fresh
+    )
+    copy = emitter.call(following, aten.copy_.default, (into, node))
+    copy.meta["val"] = into.meta["val"]
+    stored = into if in_strides else copy
     node.replace_all_uses_with(stored, delete_user_cb=before.__contains__)
     return stored
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 import torch
+from torch._inductor.utils import fresh_inductor_cache
 from torch.fx import GraphModule
 
 from pytest_reinplace.passes import inductor_options
+from pytest_reinplace.passes.fuzz import adversary
 from pytest_reinplace.passes.fuzz.builder import GraphBuilder
 from pytest_reinplace.passes.inductor.mend.stored_early import realize
 from pytest_reinplace.passes.verify.execution import run
@@ -88,3 +90,28 @@ def test_inductor_reads_the_view_where_it_is() -> None:
     result = program(*expected)
     fast = torch.compile(program, fullgraph=True, options=inductor_options())
     assert torch.equal(fast(*actual), result) and torch.equal(actual[0], expected[0])
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_sizes_may_be_symbols(dynamic: bool) -> None:
+    """Seed 915000229: Inductor takes a row of the difference row by row, and the kernel wants columns."""
+    late, mix = adversary.operator("late"), adversary.operator("mix")
+
+    def program(x: torch.Tensor, y: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        less = y - w
+        chosen = torch.where(y[1:] > 50, y[1:], less[3])
+        late(x * 1, less, None)
+        mix(x[5:6, 5:8], w)
+        return less.sum(), chosen
+
+    def given() -> tuple[torch.Tensor, ...]:
+        x, y, w = (((torch.arange(48) * 37 + first) % 101).float() for first in (3, 40, 71))
+        return x.view(6, 8), y.view(8, 6).t(), w.view(6, 8)
+
+    expected = program(*given())
+    for _ in range(2):  # Inductor puts into memory early only what operators write that it has met before
+        torch.compiler.reset()
+        fast = torch.compile(program, fullgraph=True, dynamic=dynamic, options=inductor_options())
+        with fresh_inductor_cache():
+            torch.testing.assert_close(fast(*given()), expected)
+    torch.compiler.reset()
