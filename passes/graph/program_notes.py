@@ -25,7 +25,8 @@ import torch
 from torch.fx import Graph, Node
 
 from .. import _torch
-from ..memory.region import Size, as_size
+from ..memory.geometry import Geometry
+from ..memory.region import Size, as_size, by_stride
 from ..ops.nested import LISTS
 from ..ops.schema import is_operator, schema_of, target_name
 from ..ops.true_strides import has_usual_strides
@@ -90,34 +91,34 @@ def place(node: Node, label: str, base: torch.Tensor) -> tuple[Size, tuple[Size,
         return None
     before, part, layout = found
     now = _layout(base)
-    return (before, part[1]) if layout == now else _counted_anew(before, part, layout, now)
+    return (
+        (before, part[1])
+        if layout == now
+        else _counted_anew(before, part, layout, now, _torch.fake_mode_of([base]))
+    )
 
 
-def _counted_anew(before: Any, part: Any, layout: Any, now: Any) -> tuple[Size, tuple[Size, ...]] | None:
+def _counted_anew(
+    before: Any, part: Any, layout: Any, now: Any, mode: Any
+) -> tuple[Size, tuple[Size, ...]] | None:
     """Return where a part lies in a tensor that has other strides by now, where all is known."""
-    (sizes, strides), numbers = layout, [before, *part[0], *part[1], *layout[0], *layout[1], *now[1]]
-    if sizes != now[0] or not all(isinstance(n, int) and n >= 0 for n in numbers):
+    (sizes, strides), geometry = layout, Geometry(getattr(mode, "shape_env", None))
+    numbers = [before, *part[0], *part[1], *layout[0], *layout[1], *now[1]]
+    if sizes != now[0] or any(isinstance(n, int) and n < 0 for n in numbers):
         return None
-    steps = [_steps(n, strides) for n in (before, *part[1])]
+    axes = [(d, s) for d, s in enumerate(strides) if s != 0]
+    order = [d for d, _ in by_stride(axes)]
+    steps = [geometry.digits(n, [strides[d] for d in order]) for n in (before, *part[1])]
     if any(found is None for found in steps):
         return None
-    first, *each = [list(map(int, found or ())) for found in steps]
+    first, *each = [list(found or ()) for found in steps]
     last = list(first)
     for n, of_dim in zip(part[0], each, strict=True):
         last = [place + (n - 1) * k for place, k in zip(last, of_dim, strict=True)]
-    if any(place >= size for place, size in zip(last, sizes, strict=True)):
+    if not all(geometry.at_most(place + 1, sizes[d]) for d, place in zip(order, last, strict=True)):
         return None  # it goes beyond the end of a row
-    new = [sum(k * stride for k, stride in zip(s, now[1], strict=True)) for s in (first, *each)]
+    new = [sum(k * now[1][d] for d, k in zip(order, s, strict=True)) for s in (first, *each)]
     return new[0], tuple(new[1:])
-
-
-def _steps(count: int, strides: tuple[int, ...]) -> list[int] | None:
-    """Return how often each stride is in a number of elements, the largest first; ``None`` with a rest."""
-    found = [0] * len(strides)
-    for dim in sorted(range(len(strides)), key=lambda d: -strides[d]):
-        if strides[dim] > 0:
-            found[dim], count = divmod(count, strides[dim])
-    return None if count else found
 
 
 def _layout(tensor: torch.Tensor) -> _Layout:

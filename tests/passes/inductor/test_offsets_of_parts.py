@@ -77,7 +77,8 @@ def test_a_part_is_written_where_it_begins(program: Callable[[Tensor], Tensor]) 
     assert right(program) == [True, True]
 
 
+@pytest.mark.skipif(torch.__version__ < "2.13", reason="torch 2.11 does not trace the program")
 def test_without_it_the_beginning_is() -> None:
     """The twin: Inductor lowers the offset of the view to that of the buffer."""
     with fresh_inductor_cache(), undefended("offset-of-a-view"):
-        assert right(head) == [False, False]
+        assert right(rows_of_a_count) == [False, False]

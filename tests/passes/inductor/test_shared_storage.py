@@ -234,3 +234,28 @@ def test_a_value_is_computed_in_one_of_them() -> None:
     graph = functional(kept_in_first, *halves(), dynamic=True)[0].graph
     reinplace_graph(graph, Options(target=INDUCTOR))
     assert computed_in_inputs.compute(graph) == 1
+
+
+def test_a_view_of_an_input_with_gaps_that_was_made_before_a_store() -> None:
+    """AOTAutograd names its bytes by the strides of the input, and gives the operator what was stored."""
+
+    def program(x: Tensor, by: Tensor) -> Tensor:
+        rows, turned = x[3:], x.t()[1:]
+        x.mul_(3)
+        ops.scale(rows, by)
+        ops.scale(turned, by)
+        return by + 1
+
+    def given(rows: int, columns: int, gap: int) -> tuple[Tensor, Tensor]:
+        whole = arange(rows, columns + gap).double()
+        return whole[:, gap // 2 :][:, :columns], torch.full((), 2.0, dtype=torch.double)
+
+    torch.compiler.reset()
+    with fresh_inductor_cache():
+        compiled = torch.compile(program, fullgraph=True, dynamic=True, options=inductor_options())
+        for shape in ((8, 12, 3), (6, 9, 3), (7, 7, 2), (9, 11, 0)):
+            expected, actual = given(*shape), given(*shape)
+            program(*expected)
+            compiled(*actual)
+            assert torch.equal(actual[0], expected[0]), shape
+    torch.compiler.reset()
