@@ -140,7 +140,7 @@ def written(node: Node) -> list[Node]:
 
 def is_epilogue(node: Node) -> bool:
     """Return whether a node gives an input its value after the call, as functionalization ends a graph."""
-    given: Any = node.args[0] if node.target is aten.copy_.default else None
+    given: Any = node.args[0] if node.target is aten.copy_.default and node.args else None
     return isinstance(given, Node) and given.op == "placeholder"
 
 

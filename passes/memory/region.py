@@ -116,7 +116,7 @@ class Axes:
         pairs.append((region.itemsize, 1))
         self.offset: Size = region.offset
         self.empty: bool = any(n == 0 for n in region.sizes)
-        self.axes: tuple[tuple[Size, Size], ...] = _merged(by_stride(pairs))
+        self.axes: tuple[tuple[Size, Size], ...] = _merged(_one_for_each_stride(by_stride(pairs)))
         self.span: Size = 1 + sum((n - 1) * s for n, s in self.axes)
 
     @property
@@ -131,6 +131,17 @@ def by_stride(pairs: list[tuple[Size, Size]]) -> list[tuple[Size, Size]]:
         return sorted(pairs, key=lambda p: -p[1])
     # Where sizes are large: a wrong order only makes an answer less precise, never wrong.
     return sorted(pairs, key=lambda p: _where_large(p[1]), reverse=True)
+
+
+def _one_for_each_stride(pairs: list[tuple[Size, Size]]) -> list[tuple[Size, Size]]:
+    """Return the same bytes with one axis for those of one stride: windows of two rows begin at each row."""
+    found: list[tuple[Size, Size]] = []
+    for n, s in pairs:
+        if found and found[-1][1] == s:
+            found[-1] = (found[-1][0] + n - 1, s)
+        else:
+            found.append((n, s))
+    return found
 
 
 def _where_large(stride: Size) -> Any:

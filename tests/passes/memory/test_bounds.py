@@ -162,6 +162,15 @@ def test_rows_that_are_taken_in_turns_do_not_meet_and_other_rows_may() -> None:
     assert not geometry.contains(even, third)
 
 
+def test_windows_that_begin_at_each_row_are_all_of_these_rows() -> None:
+    env, mode, base = symbolic((9, 11))
+    with mode:
+        windows = Region.of(base.unfold(0, 2, 1)[:, 0])
+        regions = [Region.of(x) for x in (base[::2][1::2], base[:, 1])]
+    geometry = Geometry(env)
+    assert [geometry.overlap(region, windows) is not False for region in regions] == [True, False]
+
+
 def test_sums_in_strides_are_written_out_or_not() -> None:
     """``(n + 5) * (4 * n)`` is the stride ``4 * n**2 + 20 * n``: all of it is one interval of bytes."""
     env, mode, base = symbolic((9, 11))
