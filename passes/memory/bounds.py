@@ -64,8 +64,10 @@ def least_strides(tensor: torch.Tensor, hint: Callable[[Size], int]) -> dict[Any
     Args:
         tensor: a fake tensor.
         hint: the sizes of the call that is compiled. Where elements of the tensor are the same bytes there,
-            nothing is said.
+            or only data tell, nothing is said.
     """
+    if _torch.data_symbols((*tensor.size(), *tensor.stride())):
+        return {}
     found: dict[Any, Size] = {}
     extent: Size = 1
     pairs = [(as_size(n), as_size(s)) for n, s in zip(tensor.size(), tensor.stride(), strict=True)]

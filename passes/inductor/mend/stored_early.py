@@ -302,11 +302,10 @@ def _store(emitter: Emitter, node: Node, *, in_strides: bool) -> Node:
     if node.target is operator.getitem:
         node.all_input_nodes[0].append(node)
     following, before = node.next, {user for user in node.users if user.op != "output"}
-    fresh = emitter.empty(following, node)
-    _begin_with(emitter, node, [fresh])
-    into = (
-        emitter.view(following, aten.as_strided.default, (fresh, *fresh.args[:2], 0)) if in_strides else fresh
-    )
+    fresh = into = emitter.empty(following, node)
+    if in_strides:
+        into = emitter.view(following, aten.as_strided.default, (fresh, *fresh.args[:2], 0))
+    _begin_with(emitter, node, [fresh, into])
     copy = emitter.call(following, aten.copy_.default, (into, node))
     copy.meta["val"] = into.meta["val"]
     stored = into if in_strides else copy

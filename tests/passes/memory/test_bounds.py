@@ -162,6 +162,15 @@ def test_rows_that_are_taken_in_turns_do_not_meet_and_other_rows_may() -> None:
     assert not geometry.contains(even, third)
 
 
+def test_of_sizes_that_only_data_tell_nothing_is_said() -> None:
+    env, mode, base = symbolic((9, 11))
+    with mode:
+        columns: Any = env.create_unbacked_symint()
+        torch._check(columns >= 0)
+        fake = torch.empty_strided((base.shape[0], columns), (base.shape[1], 1))
+    assert least_strides(fake, Geometry(env).hint) == {}
+
+
 def test_windows_that_begin_at_each_row_are_all_of_these_rows() -> None:
     env, mode, base = symbolic((9, 11))
     with mode:
