@@ -186,7 +186,7 @@ class ReinplacePass(CustomGraphPass):
 
     def _reinplaced(self, graph: Graph, target: Target) -> Report:
         """Write in place what may be; where a caller makes an output anew, nothing is kept for it."""
-        if not kind.occurs_in(graph):
+        if not kind.occurs_in(graph, target):
             attempts.reinplaced(writes=False)
             return Report()
         policy: Policy = "speed" if attempts.does("speed") else self.policy

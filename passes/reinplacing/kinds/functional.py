@@ -20,6 +20,7 @@ from ..facts import price
 from ..facts.candidate import Candidate, Kind
 from ..facts.model import Model
 from ..facts.place import Place, is_same_to_torch, reads_alike
+from ..facts.target import Target
 from ..layout import exchange
 from ..write.rewriter import Rewriter
 from .record import Others, Settled, add, others_of
@@ -33,10 +34,15 @@ def sees_to(node: Node) -> bool:
     return in_place_form.in_place_form(node.target) is not None
 
 
+def has_form(node: Node, target: Target) -> bool:
+    """Return whether what will run the graph has the in-place form of a call, too."""
+    return target.runs_form(node, in_place_form.in_place_form(node.target))
+
+
 def visit(model: Model, node: Node) -> bool:
     """Add the candidates of an operator with an in-place form; returns whether ``node`` is one."""
     form = in_place_form.in_place_form(node.target)
-    if not model.target.runs_form(node, form):
+    if not has_form(node, model.target):
         return False
     operands = node.args[0] if node.args else None
     if not makes_sizes(node) and _has_form_arguments(node, form):

@@ -15,6 +15,7 @@ from ...ops.wording import at
 from ..facts.candidate import Candidate, Kind
 from ..facts.model import Model
 from ..facts.place import mapped
+from ..facts.target import Target
 from ..layout import hidden_alias
 from ..write.rewriter import Rewriter
 from . import (
@@ -56,22 +57,29 @@ _WRITERS: dict[Kind, Finder] = {
 _known: dict[int, tuple[Any, Finder | None]] = {}
 
 
-def occurs_in(graph: Graph) -> bool:
+def occurs_in(graph: Graph, target: Target) -> bool:
     """Return whether a graph may hold a candidate, or something that no functional graph does.
 
     Most graphs of inference hold none: whoever asks first builds no model of them.
+
+    Args:
+        graph: any graph.
+        target: what will run the rewritten graph.
     """
-    return any(map(_may_write, graph.nodes))
+    return any(_may_write(node, target) for node in graph.nodes)
 
 
-def _may_write(node: Node) -> bool:
+def _may_write(node: Node, target: Target) -> bool:
     if node.op != "call_function":
         return node.op in ("call_module", "call_method")
     if not is_operator(node.target):
         return node.target is not operator.getitem
     if schema_of(node.target).mutable or declaration_of(node.target) is not None:
         return True
-    return _of_operator(node) is not None and not clone.is_conversion(node)
+    finder = _of_operator(node)
+    if finder is functional:
+        return functional.has_form(node, target)
+    return finder is not None and not clone.is_conversion(node)
 
 
 def visit_call(model: Model, node: Node) -> bool:
