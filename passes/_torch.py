@@ -1,4 +1,4 @@
-"""The seam to torch: every private torch name that the passes use is looked up here and nowhere else.
+"""The seam to torch: private names that several rooms use; a room's own seam asks ``private`` for the others.
 
 A name is resolved when it is first needed, so that a torch without it still serves the parts that do
 not need it; a missing name raises :class:`SeamError` naming it and the torch version.
@@ -13,7 +13,6 @@ import logging
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-import sympy
 import torch
 
 from .errors import SeamError
@@ -136,70 +135,18 @@ def inductor_setting(name: str) -> Any:
     return getattr(private("torch._inductor", "config"), name, None)
 
 
-def statically_known(shape_env: Any, expr: Any) -> bool:
-    """Return whether a sympy relation holds for all sizes; never adds a guard."""
-    if expr is True or expr is False or (getattr(expr, "is_Boolean", False) and expr in (True, False)):
-        return bool(expr)
-    if shape_env is None:
-        return False
-    answer = shape_env._maybe_evaluate_static(expr)
-    if answer is None and (exact := _without_remainders(shape_env, expr)) is not None:
-        return statically_known(shape_env, exact)
-    return bool(answer == True)  # noqa: E712  (sympy.true)
-
-
-def floor_division() -> Any:
-    """Return what ``a // b`` of sizes is."""
-    return private("torch.utils._sympy.functions", "FloorDiv")
-
-
-def greater() -> Any:
-    """Return what the greater one of two sizes is."""
-    return private("torch.utils._sympy.functions", "Max")
-
-
-def lesser() -> Any:
-    """Return what the lesser one of two sizes is."""
-    return private("torch.utils._sympy.functions", "Min")
-
-
-def _without_remainders(shape_env: Any, relation: Any) -> Any:
-    """Return a relation with ``a / b`` for each ``a // b`` known to leave no remainder, else ``None``.
-
-    The guards say which do. Those of torch 2.15 do not say any more what follows from it for whole shapes.
-    """
-    floor_div, mod = floor_division(), private("torch.utils._sympy.functions", "Mod")
-    difference = relation.lhs - relation.rhs if getattr(relation, "is_Relational", False) else None
-    if difference is None or not difference.has(floor_div):
-        return None
-    exact = {
-        division: division.args[0] / division.args[1]
-        for division in difference.atoms(floor_div)
-        if shape_env._maybe_evaluate_static(sympy.Eq(mod(*division.args), 0)) == True  # noqa: E712
-    }
-    numerator, denominator = sympy.fraction(sympy.together(difference.xreplace(exact)))
-    if not exact or not (denominator.is_Integer and denominator > 0):
-        return None
-    return relation.func(sympy.expand(numerator), 0, evaluate=True)
-
-
-def size_hint(shape_env: Any, expr: Any) -> int:
-    """Return the hinted value of a symbolic size, 0 where there is none (unbacked sizes)."""
-    if isinstance(expr, int):
-        return expr
-    values = getattr(shape_env, "backed_var_to_val", None)
-    if values is None:
-        values = getattr(shape_env, "var_to_val", {})
-    value = expr.xreplace(dict(values))
-    return int(value) if value.is_number else 0
-
-
 def storage_key(tensor: torch.Tensor) -> int | None:
     """Return an identity of the tensor's storage, ``None`` for tensors without one."""
     try:
         return int(tensor.untyped_storage()._cdata)
     except (RuntimeError, NotImplementedError):
         return None
+
+
+def is_real_view(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor is a view, of real numbers, of a complex one."""
+    base = tensor._base
+    return base is not None and base.is_complex() and not tensor.is_complex()
 
 
 def fake_mode_of(values: Iterable[Any]) -> Any:
@@ -337,14 +284,6 @@ def bindings_of(value: Any, symbols: Iterable[Any]) -> Any:
     """Return where in a value some data-dependent symbols stand, in the form of ``unbacked_bindings``."""
     find = private("torch.fx.experimental.symbolic_shapes", "_free_unbacked_symbols_with_path")
     return find(value, (), pending=set(symbols), simplify=True)
-
-
-def data_symbols(sizes: Iterable[Any]) -> frozenset[Any]:
-    """Return the symbols in some sizes that are known only when a graph runs, not from its inputs' sizes."""
-    symbolic = [n for n in sizes if not isinstance(n, int)]
-    if not symbolic:
-        return frozenset()
-    return frozenset(private("torch.fx.experimental.symbolic_shapes", "free_unbacked_symbols")(symbolic))
 
 
 def short_traceback() -> Any:

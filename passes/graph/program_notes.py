@@ -51,7 +51,7 @@ def note(graph: Graph) -> None:
             key = _torch.storage_key(tensor) if isinstance(tensor, torch.Tensor) else None
             if key is not None:
                 of_storage.setdefault(key, []).append(name)
-                real += [name] if _is_real_view(tensor) else []
+                real += [name] if _torch.is_real_view(tensor) else []
         shared = [names for names in of_storage.values() if len(names) > 1]
         places = dict(_places(named))
         if shared or real or places:
@@ -180,9 +180,3 @@ def _arguments(node: Node) -> tuple[str, Mapping[str, Any]]:
     if not is_operator(op) or not schema_of(op).mutable:
         return "", {}
     return target_name(op), dict(zip(schema_of(op).names, node.args, strict=False)) | dict(node.kwargs)
-
-
-def _is_real_view(tensor: torch.Tensor) -> bool:
-    """Return whether a tensor is a view, of real numbers, of a complex one."""
-    base = tensor._base
-    return base is not None and base.is_complex() and not tensor.is_complex()

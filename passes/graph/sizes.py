@@ -9,6 +9,7 @@ import torch
 from torch.fx import Graph, Node
 
 from .. import _torch
+from ..memory._torch import data_symbols, floor_division, greater, lesser, size_hint
 from ..memory.region import Size, as_size
 from ..ops.nested import nodes
 from ..ops.schema import tensors
@@ -32,7 +33,7 @@ def bytes_of(value: Any) -> int:
     try:
         found = [t for node in nodes(value) for t in tensors(node.meta.get("val"))]
         shape_env = getattr(_torch.fake_mode_of(found), "shape_env", None)
-        return sum(_torch.size_hint(shape_env, as_size(tensor.nbytes)) for tensor in found)
+        return sum(size_hint(shape_env, as_size(tensor.nbytes)) for tensor in found)
     except Exception:  # noqa: BLE001  (whatever is in a value)
         return 0
 
@@ -65,7 +66,7 @@ def bind_sizes(node: Node, origin: Node) -> None:
 
 def _sizes(value: Any) -> frozenset[Any]:
     scalars = [value] if isinstance(value, torch.SymInt) else []
-    return _torch.data_symbols(scalars + [n for t in tensors(value) for n in t.size()])
+    return data_symbols(scalars + [n for t in tensors(value) for n in t.size()])
 
 
 def given(graph: Graph) -> Named:
@@ -121,8 +122,8 @@ def _operation(size: Any) -> Any:
         return operator.add
     if size.is_Mul or (size.is_Pow and size.exp.is_Integer and size.exp > 0):
         return operator.mul
-    functions = {_torch.floor_division: operator.floordiv, _torch.greater: torch.sym_max}
-    functions[_torch.lesser] = torch.sym_min
+    functions = {floor_division: operator.floordiv, greater: torch.sym_max}
+    functions[lesser] = torch.sym_min
     # A quotient that is known to be whole is of a class of its own below that of quotients.
     return next((target for kind, target in functions.items() if isinstance(size, kind())), None)
 

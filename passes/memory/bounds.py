@@ -12,7 +12,7 @@ from typing import Any
 import sympy
 import torch
 
-from .. import _torch
+from . import _torch
 from .region import Size, as_size
 
 Known = Callable[[Any], bool]

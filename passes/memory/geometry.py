@@ -10,7 +10,7 @@ import numpy as np
 import sympy
 import torch
 
-from .. import _torch
+from . import _torch
 from .bounds import least_strides, upper_bounds
 from .region import Axes, Region, Size, as_size, by_stride, is_static
 

@@ -33,10 +33,10 @@ import torch
 from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 
-from ... import _torch
 from ...graph.alias import base_of, bases, begin_of, uses, viewed, written
 from ...graph.emit import Emitter, placed_like
 from ...graph.sizes import shape_env_of
+from ...memory._torch import data_symbols
 from ...memory.geometry import Geometry
 from ...memory.region import Region
 from ...ops import lists
@@ -127,7 +127,7 @@ def _viewed_before(graph: Graph, writes: dict[Node, list[Node]], roots: dict[Nod
 
 
 def _has_own_strides(val: torch.Tensor, geometry: Geometry) -> bool:
-    if has_usual_strides(val) or _torch.data_symbols((*val.size(), *val.stride())):
+    if has_usual_strides(val) or data_symbols((*val.size(), *val.stride())):
         return False
     return not geometry.self_overlapping(Region.of(val))
 
@@ -282,7 +282,7 @@ def _is_stored_output(node: Node) -> bool:
     val = node.meta["val"]
     numel = val.numel()
     is_single = isinstance(numel, int) and numel <= 1
-    if is_single or _torch.data_symbols((*val.size(), *val.stride())):
+    if is_single or data_symbols((*val.size(), *val.stride())):
         return False
     return any(user.op == "output" for user in node.users)
 

@@ -32,6 +32,7 @@ from ... import _torch
 from ...graph.alias import begin_of, chain
 from ...graph.program_notes import place
 from ...graph.sizes import Named, computed, note, written_out
+from ...memory._torch import floor_division, greater
 from ...memory.region import Size, as_size
 from ...ops.schema import is_operator, tensors
 from ...ops.wrapper import BaseView, base_views, number
@@ -100,8 +101,8 @@ def _where_filled(offset: Size, view: Node) -> Size:
         return offset
     values = [value for node in chain(view) for value in tensors(node.meta["val"])]
     sizes = {as_size(n) for value in values for n in value.shape}
-    greater = _torch.greater()
-    return offset.xreplace({greater(1, n): n for n in sizes if not isinstance(n, int)})
+    larger = greater()
+    return offset.xreplace({larger(1, n): n for n in sizes if not isinstance(n, int)})
 
 
 def _count(node: Node, view: BaseView, base: Node, named: Named) -> bool:
@@ -160,9 +161,9 @@ def _counted(start: Size, begin: Size, stride: Size) -> Size:
     if all(isinstance(n, int) for n in (start, begin, stride)):
         return start - begin // stride
     division = getattr(start, "func", None)
-    if division is _torch.floor_division() and start.args[1] == stride:
+    if division is floor_division() and start.args[1] == stride:
         return sympy.cancel((start.args[0] - begin) / stride)
-    return sympy.expand(start - _torch.floor_division()(sympy.sympify(begin), sympy.sympify(stride)))
+    return sympy.expand(start - floor_division()(sympy.sympify(begin), sympy.sympify(stride)))
 
 
 def _quotient(node: Node, base: Node, dim: int, named: Named) -> Any:

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from ... import _torch
 from ...errors import OutsideTensorError
 from ...graph.alias import begin_of
+from ...memory._torch import data_symbols
 from ...memory.region import Region, Size, as_size
 from ...ops import views
 from ...ops.schema import argument, schema_of
@@ -190,7 +190,7 @@ def visit(model: Model, node: Node) -> bool:
 def _is_told_by_data(node: Node) -> bool:
     """Return whether only data tell which part of an operand a scatter writes."""
     values = [n.meta.get("val") for n in node.all_input_nodes]
-    return bool(_torch.data_symbols([v for v in values if isinstance(v, torch.SymInt)]))
+    return bool(data_symbols([v for v in values if isinstance(v, torch.SymInt)]))
 
 
 def rewrite(rewriter: Rewriter, node: Node, candidates: list[Candidate]) -> None:

@@ -14,6 +14,7 @@ from torch.library import custom_op
 from pytest_reinplace.passes import ReinplacePass, Report, _torch, inductor_options, observe
 from pytest_reinplace.passes.graph.sizes import makes_sizes, shape_env_of
 from pytest_reinplace.passes.inductor.protect import ProtectPass
+from pytest_reinplace.passes.memory._torch import data_symbols
 from pytest_reinplace.passes.oracle.setting import Setting
 
 from ..trace import arange, functional, ops
@@ -205,7 +206,7 @@ def used(gm: GraphModule) -> set[str]:
     """Return the symbols of data in the values of a graph."""
     values = (leaves(n.meta.get("val")) for n in gm.graph.nodes)
     sizes = [n for value in values for v in value if isinstance(v, Tensor) for n in (*v.shape, *v.stride())]
-    return set(map(str, _torch.data_symbols(sizes)))
+    return set(map(str, data_symbols(sizes)))
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
@@ -299,7 +300,7 @@ def test_what_asks_for_a_guard_raises_inside() -> None:
     assert len(env.guards) == guards
     with _torch.untouched(env):
         fresh = env.create_unbacked_symint()
-    assert env.pending_fresh_unbacked_symbols == [] and _torch.data_symbols([fresh])
+    assert env.pending_fresh_unbacked_symbols == [] and data_symbols([fresh])
     assert bool(size == 5) and len(env.guards) == guards + 1
     fresh = env.create_unbacked_symint()
     assert env.pending_fresh_unbacked_symbols == [fresh.node.expr]

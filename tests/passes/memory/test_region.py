@@ -13,7 +13,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 from torch.utils._sympy.functions import Max
 
-from pytest_reinplace.passes import _torch
+from pytest_reinplace.passes.memory._torch import statically_known
 from pytest_reinplace.passes.memory.geometry import Geometry
 from pytest_reinplace.passes.memory.region import Region
 
@@ -134,10 +134,10 @@ def test_a_whole_and_its_halves_are_the_same_bytes_only_where_nothing_is_left_ov
     assert bool(rows % 2 == 0)  # a guard, which holds for all that the graph is called with
     rows = rows if is_even else rows + 1
     n, m, k = (sympy.sympify(size.node.expr) for size in (rows, columns, rows // 2))
-    assert _torch.statically_known(env, sympy.Le(n * m, 2 * m * k)) is is_even
-    assert _torch.statically_known(env, sympy.Eq(3 * n * m - 6 * m * k, 0)) is is_even
-    assert not _torch.statically_known(env, sympy.Lt(n * m, 2 * m * k))
-    assert not _torch.statically_known(env, sympy.Le(m, k))
+    assert statically_known(env, sympy.Le(n * m, 2 * m * k)) is is_even
+    assert statically_known(env, sympy.Eq(3 * n * m - 6 * m * k, 0)) is is_even
+    assert not statically_known(env, sympy.Lt(n * m, 2 * m * k))
+    assert not statically_known(env, sympy.Le(m, k))
 
 
 def test_steps_whose_lengths_are_not_known_are_not_compared() -> None:
