@@ -12,7 +12,7 @@ import torch
 
 from . import _torch
 from .bounds import least_strides, upper_bounds
-from .region import Axes, Region, Size, as_size, by_stride, is_static
+from .region import Axes, Pairs, Region, Size, as_size, by_stride, is_static
 
 _FAKE_POINTER = 1 << 44
 _MAX_WORK = 20_000
@@ -139,7 +139,7 @@ class Geometry:
         if self.at_most(x.offset + x.span, y.offset) or self.at_most(y.offset + y.span, x.offset):
             return False
         if not (a.static and b.static):
-            return None if not self._apart(x, y) and not self._apart(y, x) else False
+            return False if self._are_apart(x, y) or self._are_apart(y, x) else None
         if x.dense and y.dense:
             return True
         try:
@@ -147,26 +147,35 @@ class Geometry:
         except np.exceptions.TooHardError:
             return None
 
-    def _apart(self, x: Axes, y: Axes) -> bool:
-        """Return whether an axis separates ``y`` from ``x``, where ``y`` starts at or after ``x``.
+    def _are_apart(self, x: Axes, y: Axes) -> bool:
+        """Return whether no byte of ``y``, which starts at or after ``x``, is one of ``x``.
+
+        Odd columns of odd rows begin no whole number of steps behind even ones of even rows. It is enough
+        that rows are apart when all bytes between the ends of each row are taken for its own.
+        """
+        delta, rank = y.offset - x.offset, max(len(x.axes), len(y.axes))
+        return any(self._is_separated(delta, x.within(n), y.within(n)) for n in range(rank, 0, -1))
+
+    def _is_separated(self, delta: Size, xs: Pairs, ys: Pairs) -> bool:
+        """Return whether an axis separates what begins some bytes behind something from that.
 
         In a basis of strides where no axis runs into the next outer one, each byte has one coordinate
         per axis, so boxes are disjoint iff their intervals on some axis are.
         """
-        strides = [s for _, s in by_stride(list({s: (0, s) for _, s in (*x.axes, *y.axes)}.values()))]
+        strides = [s for _, s in by_stride(list({s: (0, s) for _, s in (*xs, *ys)}.values()))]
         if strides[-1:] != [1]:
             strides.append(1)  # one column lies some bytes behind another one
-        steps = self.digits(y.offset - x.offset, strides)
+        steps = self.digits(delta, strides)
         if steps is None:
             return False
-        xs, ys = {s: n for n, s in x.axes}, {s: n for n, s in y.axes}
+        mine, theirs = {s: n for n, s in xs}, {s: n for n, s in ys}
         inner: Size = 0
         for step, stride in zip(reversed(steps), reversed(strides), strict=True):
             if not self.at_most(inner + 1, stride):
                 return False
-            far = self._max(xs.get(stride, 1), step + ys.get(stride, 1))
+            far = self._max(mine.get(stride, 1), step + theirs.get(stride, 1))
             inner = inner + (far - 1) * stride
-        return any(self.at_most(xs.get(s, 1), k) for k, s in zip(steps, strides, strict=True))
+        return any(self.at_most(mine.get(s, 1), k) for k, s in zip(steps, strides, strict=True))
 
     def _max(self, a: Size, b: Size) -> Size:
         if self.at_most(a, b):

@@ -14,6 +14,7 @@ import sympy
 import torch
 
 Size = Any  # an int, or a sympy expression over the sizes of the graph
+Pairs = tuple[tuple[Size, Size], ...]  # counts and strides
 _INT = frozenset({int})
 _LARGE = sympy.Integer(10007)
 
@@ -116,8 +117,13 @@ class Axes:
         pairs.append((region.itemsize, 1))
         self.offset: Size = region.offset
         self.empty: bool = any(n == 0 for n in region.sizes)
-        self.axes: tuple[tuple[Size, Size], ...] = _merged(_one_for_each_stride(by_stride(pairs)))
+        self.axes: Pairs = _merged(_one_for_each_stride(by_stride(pairs)))
         self.span: Size = 1 + sum((n - 1) * s for n, s in self.axes)
+
+    def within(self, rank: int) -> Pairs:
+        """Return so many of the outer axes, and all bytes between the ends of what lies inside of them."""
+        outer, inner = self.axes[:rank], self.axes[rank:]
+        return (*outer, (1 + sum((n - 1) * s for n, s in inner), 1)) if inner else outer
 
     @property
     def dense(self) -> bool:

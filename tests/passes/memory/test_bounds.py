@@ -162,6 +162,17 @@ def test_rows_that_are_taken_in_turns_do_not_meet_and_other_rows_may() -> None:
     assert not geometry.contains(even, third)
 
 
+def test_odd_columns_of_odd_rows_are_none_of_even_rows() -> None:
+    """They begin no whole number of rows and pairs of columns behind those: the rows are what is apart."""
+    env, mode, base = symbolic((9, 11))
+    with mode:
+        odd = base[1::2, 1::2]
+        others = [base[::2, ::2], base[::2, ::3], base[1::2], base[1::2, ::2], base[::3, ::2]]
+    geometry = Geometry(env)
+    found = [geometry.overlap(Region.of(odd), Region.of(other)) for other in others]
+    assert found == [False, False, None, False, None]
+
+
 def test_of_sizes_that_only_data_tell_nothing_is_said() -> None:
     env, mode, base = symbolic((9, 11))
     with mode:
