@@ -173,6 +173,18 @@ def test_odd_columns_of_odd_rows_are_none_of_even_rows() -> None:
     assert found == [False, False, None, False, None]
 
 
+def test_the_last_column_may_be_one_of_those_that_are_taken_in_turns() -> None:
+    """A row ends with its last element, whichever column that is: of bytes, one byte less is one too few."""
+    env, mode, base = symbolic((9, 11))
+    with mode:
+        columns = torch.empty(base.shape[0], 2 * base.shape[1], dtype=torch.uint8)
+        cases = [(base[::2, ::2], base[::2, -1:]), (base[::2, ::3], base[::2, -1:])]
+        cases += [(columns[::2, ::2], columns[::2, -2:-1]), (columns[::2, ::2], columns[::2, -1:])]
+    geometry = Geometry(env)
+    found = [geometry.overlap(Region.of(one), Region.of(other)) for one, other in cases]
+    assert found == [None, None, None, False]
+
+
 def test_of_sizes_that_only_data_tell_nothing_is_said() -> None:
     env, mode, base = symbolic((9, 11))
     with mode:
