@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import operator
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from torch.fx import GraphModule, Node
 
 from ..ops.source import where
 from .application import Application
 from .ledger import Crash, Ledger, PassRun, Point
+from .renamed import Moved
 from .state import Attributes, Entry, State, Step, after, now
 
 BETWEEN = "(between passes)"
@@ -71,6 +73,7 @@ class Recorder:
         self._in_rule = f"{name} at {node.name}"
         matched = {node: None, **dict.fromkeys(matched)}
         around, text, source = _around(matched), node.name, where(node)
+        used = {one: tuple(one.users) for one in around}
         before = next(place for place in _backwards(node) if place not in matched)
         start = time.perf_counter()
         try:
@@ -80,10 +83,12 @@ class Recorder:
             raise
         finally:
             self._in_rule = ""
-        step = self._changed([*around, *self._inserted(before, node)])
+        renamed, taken = self._renamed(used, matched)
+        around = [node for node in around if node not in taken] if taken else around
+        step = self._changed([*around, *self._inserted(before, node)], renamed)
         seconds = time.perf_counter() - start
         self._seconds += seconds
-        if step.gone or step.come:
+        if step.gone or step.come or step.renamed:
             self._attributes.note(step.come)
             self._steps.append(step)
             self._note(step, name, text, source, seconds, Point(self._state, self._steps, len(self._steps)))
@@ -101,10 +106,29 @@ class Recorder:
         if found is not self._state:
             self._state, self._known, self._steps = found, dict(found), []
 
-    def _changed(self, around: Iterable[Node]) -> Step:
+    def _renamed(
+        self, used: Mapping[Node, Sequence[Node]], matched: Container[Node]
+    ) -> tuple[dict[Node, Node], set[Node]]:
+        """Return the nodes whose users are all given another one now, and the users, which are taken so."""
+
+        def known(user: Node) -> tuple[Any, Any] | None:
+            """What copies is looked at by itself: what it copies may have another size."""
+            entry = self._known.get(user)
+            return None if entry is None or entry.copies or user in matched else (entry.args, entry.kwargs)
+
+        renamed, taken = dict[Node, Node](), set[Node]()
+        for old, users in used.items():
+            moved = Moved.of(old, users, known)
+            if moved is not None:
+                renamed[old] = moved.new
+                taken.update(moved.users)
+                self._known.update((user, self._known[user].given_now()) for user in moved.users)
+        return renamed, taken
+
+    def _changed(self, around: Iterable[Node], renamed: Mapping[Node, Node]) -> Step:
         """Return what became of some nodes, with all that they are given now."""
         gone, come, new = list[Entry](), list[Entry](), list[Node]()
-        pending, seen = list(around), set[Node]()
+        pending, seen = [*around, *renamed.values()], set[Node]()
         while pending:
             node = pending.pop()
             if node in seen:
@@ -119,7 +143,7 @@ class Recorder:
                 if known is None:
                     new.append(node)
         self._known.update((entry.node, entry) for entry in come)
-        return Step(tuple(gone), tuple(come), _in_order({node: self._place(node) for node in new}))
+        return Step(tuple(gone), tuple(come), _in_order({node: self._place(node) for node in new}), renamed)
 
     def _inserted(self, place: Node, node: Node) -> Iterator[Node]:
         """Yield what was put in front of a matched node, used or not."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from torch.fx import Graph, GraphModule, Node
@@ -13,6 +13,7 @@ from .. import _torch
 from ..errors import ReinplaceError
 from ..graph.copy import copied
 from .copies import KEPT, Copy, copies_of
+from .renamed import Renames, same
 
 
 class Entry(NamedTuple):
@@ -42,6 +43,20 @@ class Entry(NamedTuple):
             and node.target is self.target
             and node.meta.get(KEPT) == self.kept
         )
+
+    def given_now(self) -> Entry:
+        """Return the same with what the node is given now."""
+        node = self.node
+        return Entry(node, self.op, self.target, node.args, node.kwargs, self.kept, self.meta, self.copies)
+
+    def renamed(self, renames: Renames, since: int) -> Entry:
+        """Return what the node was given after the step ``since`` under the names of now."""
+        given = renames.of((self.args, self.kwargs), since)
+        if same(given, (self.args, self.kwargs)):
+            return self
+        current = (self.node.args, self.node.kwargs)
+        args, kwargs = current if same(given, current) else given
+        return self._replace(args=args, kwargs=kwargs)
 
 
 State = Mapping[Node, Entry]
@@ -82,11 +97,13 @@ class Step:
         gone: the nodes that it erased, or changed, as they were.
         come: those that it made, or changed, as they are.
         behind: of each new one the node that stands before it, ``None`` at the beginning.
+        renamed: the nodes whose users were all given another one, which are in no other field for that.
     """
 
     gone: tuple[Entry, ...]
     come: tuple[Entry, ...]
     behind: Mapping[Node, Node | None]
+    renamed: Mapping[Node, Node] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def between(cls, before: State, after: State) -> Step:
@@ -103,17 +120,20 @@ class Step:
         return next(iter([n for n in (*gone, *come) if n not in changed] or gone), None)
 
 
-def after(state: State, steps: Iterable[Step]) -> State:
+def after(state: State, steps: Sequence[Step]) -> State:
     """Return the state that steps leave, which each say where their new nodes stand."""
-    entries = dict(state)
+    entries, since = dict(state), dict[Node, int]()
     following: dict[Node | None, list[Node]] = {}
-    for step in steps:
+    for time, step in enumerate(steps):
         for entry in step.gone:
             entries.pop(entry.node, None)
         for entry in step.come:
             entries[entry.node] = entry
+            since[entry.node] = time
         for node, before in step.behind.items():
             following.setdefault(before, []).insert(0, node)
+    if renames := Renames([step.renamed for step in steps]):
+        entries = {node: entry.renamed(renames, since.get(node, -1)) for node, entry in entries.items()}
     ordered: dict[Node, Entry] = {}
     for place in (None, *state):
         _place(place, following, entries, ordered)
