@@ -84,6 +84,7 @@ class Recorder:
         finally:
             self._in_rule = ""
         renamed, taken = self._renamed(used, matched)
+        around += [user for old in renamed for user in used[old]]
         around = [node for node in around if node not in taken] if taken else around
         step = self._changed([*around, *self._inserted(before, node)], renamed)
         seconds = time.perf_counter() - start

@@ -196,20 +196,34 @@ def test_users_that_are_given_something_else_are_looked_at_one_by_one() -> None:
     assert list(points(ledger)) == [left]
 
 
-def test_a_user_that_copies_tells_how_much_it_copies_then() -> None:
-    def one_row(first: Node, second: Node) -> None:
-        (x,) = first.all_input_nodes
-        with second.graph.inserting_before(first):
-            row = second.graph.call_function(aten.slice.Tensor, (x, 0, 0, 1))
-        row.meta["val"] = x.meta["val"][:1]
-        second.replace_all_uses_with(row)
-        second.graph.erase_node(second)
-        second.graph.erase_node(first)
+def one_row(first: Node, second: Node) -> None:
+    (x,) = first.all_input_nodes
+    with second.graph.inserting_before(first):
+        row = second.graph.call_function(aten.slice.Tensor, (x, 0, 0, 1))
+    row.meta["val"] = x.meta["val"][:1]
+    second.replace_all_uses_with(row)
+    second.graph.erase_node(second)
+    second.graph.erase_node(first)
 
+
+def test_a_user_that_copies_tells_how_much_it_copies_then() -> None:
     ledger, left = kept(fan(MORE, width=8), one_row)
     (application,) = ledger.applications
     assert application.copy_bytes == -7 * 8
     assert list(points(ledger)) == [left]
+
+
+def test_so_does_one_that_was_not_near_what_the_rule_matched() -> None:
+    gm = fan(MORE, width=8)
+    first, second = negations(gm)
+    recorder = Recorder(gm)
+    with recorder.passed("a pass"):
+        with recorder.rule("a rule", [first], first):
+            one_row(first, second)
+        left = lines(gm)
+    (application,) = recorder.ledger.applications
+    assert (application.rule, application.copy_bytes) == ("a rule", -7 * 8)
+    assert list(points(recorder.ledger)) == [left]
 
 
 def test_one_name_may_be_given_up_more_than_once() -> None:
