@@ -172,6 +172,15 @@ def test_a_node_may_be_used_again_after_it_had_lost_its_users() -> None:
     assert list(points(ledger))[-1] == left
 
 
+def test_a_rule_that_gives_users_another_node_and_nothing_else_is_an_application() -> None:
+    def unused(first: Node, second: Node) -> None:
+        second.replace_all_uses_with(first.all_input_nodes[0])
+
+    ledger, left = kept(fan(MORE, clone=""), unused)
+    assert [(a.rule, a.nodes) for a in ledger.applications] == [("unused", 0)]
+    assert list(points(ledger)) == [left]
+
+
 def test_what_a_rule_does_to_other_users_is_an_application_of_the_pass() -> None:
     def also_subtracts(first: Node, second: Node) -> None:
         list(second.users)[renamed.MANY + 5].target = aten.sub.Tensor
