@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import sympy
 import torch
 from torch.fx import Node
 
 from ...errors import OutsideTensorError
 from ...graph.alias import begin_of
-from ...memory._torch import data_symbols
+from ...memory._torch import data_symbols, floor_division
 from ...memory.region import Region, Size, as_size
 from ...ops import views
 from ...ops.schema import argument, schema_of
@@ -24,6 +25,8 @@ from ..facts.place import Place, is_known
 from ..layout import exchange
 from ..write.rewriter import Rewriter
 from . import record
+
+_OPEN = (1 << 63) - 1  # where an open slice ends, as Python's is traced
 
 KIND = Kind(stores_source=True, hands_on=True, clones_early=True, looks_at_all=False)
 
@@ -99,15 +102,18 @@ def _slice(model: Model, node: Node, base: Region) -> Region | None:
         first, last, _ = slice(begin, finish, step).indices(size)
         begin, count = first, len(range(first, last, step))
     else:
-        # torch clamps symbolic bounds; the source has the slice's size after clamping.
         source = model.place(argument(node, "src"))
-        begin = begin + size if isinstance(begin, int) and begin < 0 else begin
         if source is None or not isinstance(step, int) or len(source.region.sizes) != len(base.sizes):
             return None
-        count = source.region.sizes[dim]
         known = model.geometry.at_most
-        if not (known(0, begin) and known(begin + count, size + (step - 1))):
-            return None
+        begin, finish = (n + size if known(n + 1, 0) else n for n in (begin, finish))
+        finish = size if finish == _OPEN else finish
+        if known(0, begin) and known(begin, finish) and known(finish, size):
+            count = as_size(floor_division()(sympy.sympify(finish - begin + step - 1), sympy.Integer(step)))
+        else:  # torch clamps the bounds, and the source has as many as it leaves
+            count = source.region.sizes[dim]
+            if not (known(0, begin) and known(begin + count, size + (step - 1))):
+                return None
     return base._replace(
         offset=base.offset + begin * base.strides[dim],
         sizes=(*base.sizes[:dim], count, *base.sizes[dim + 1 :]),
