@@ -123,10 +123,9 @@ def _slice(model: Model, node: Node, base: Region) -> Region | None:
 
 def _select(model: Model, node: Node, base: Region) -> Region | None:
     dim = _dim(node, "dim", 0, len(base.sizes))
-    index, size = number(argument(node, "index")), base.sizes[dim]
-    if isinstance(index, int) and index < 0:
-        index = index + size
-    if not (model.geometry.at_most(0, index) and model.geometry.at_most(index + 1, size)):
+    index, size, known = number(argument(node, "index")), base.sizes[dim], model.geometry.at_most
+    index = index + size if known(index + 1, 0) else index
+    if not (known(0, index) and known(index + 1, size)):
         return None
     return base._replace(
         offset=base.offset + index * base.strides[dim],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Callable
 
 import pytest
@@ -78,8 +79,15 @@ def last_of_the_first(x: Tensor, y: Tensor) -> None:
     x[-y.shape[0] : -2] = 7
 
 
-@pytest.mark.parametrize("program", [between, until, behind, every_other_until, last, last_of_the_first])
-@pytest.mark.parametrize("rows", [(2, 5), (5, 2), (12, 15), (5, 12)])
+def one_from_the_end(x: Tensor, y: Tensor) -> None:
+    x[-y.shape[1]] = 7
+
+
+SLICES = [between, until, behind, every_other_until, last, last_of_the_first]
+CASES = [*itertools.product(SLICES, [(2, 5), (5, 2), (12, 15), (5, 12)]), (one_from_the_end, (2, 5))]
+
+
+@pytest.mark.parametrize(("program", "rows"), CASES)
 def test_the_bytes_of_a_slice(program: Callable[[Tensor, Tensor], None], rows: tuple[int, int]) -> None:
     gm, _ = functional(program, arange(8, 3), arange(*rows), dynamic=True)
     model = build(gm.graph)
