@@ -229,7 +229,11 @@ def _parser() -> argparse.ArgumentParser:
         "--without", action="append", default=[], choices=list(DEFECTS), help="do nothing about this defect"
     )
     parser.add_argument("--side", choices=list(SIDES), default="exact", help="whose passes (%(default)s)")
-    parser.add_argument("--beside", action="store_true", help="both, on the same programs")
+    parser.add_argument(
+        "--beside",
+        action="store_true",
+        help="both, on the same programs; what is made small stays right, or wrong, on the other side",
+    )
     parser.add_argument("--show", type=int, default=3, help="print so many failing programs, made small")
     parser.add_argument(
         "--jobs", type=int, default=0, help="processes, any of which a program may end (0: this one)"
