@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -13,6 +14,8 @@ from torch.fx import Graph, Node
 
 from .. import _torch
 from ..graph.alias import bases, written
+from ..graph.summary import Summaries
+from ..ops.higher_order import call_of
 from ..ops.schema import is_operator, traits_of
 from ..ops.wrapper import operands
 from ..ops.wrapper_names import is_wrapper
@@ -102,6 +105,10 @@ class Sharing:
             storage = self._known[self._base[given]]
             storage.is_returned = True
             storage.writes.append(self._times.order[graph.output_node()])
+        for operand in _handed_back(graph):
+            storage = self._known[self._base[operand]]
+            storage.is_returned = True
+            storage.read = math.inf
 
     def unite(self, copy: Node, *operands: Node) -> bool:
         """Let a copy share the storage of its operand, if it may; returns whether it does.
@@ -155,6 +162,23 @@ class Sharing:
                 storage.is_returned, storage.read = True, math.inf
             elif value not in stored and storage.read < at:
                 storage.read = at
+
+
+def _handed_back(graph: Graph) -> Iterator[Node]:
+    """Yield the operands of calls of subgraphs in whose storage a result may lie.
+
+    Dynamo refuses such a subgraph; other makers of graphs need not.
+    """
+    summaries = Summaries()
+    users = itertools.chain.from_iterable(node.users for node in graph.find_nodes(op="get_attr"))
+    for call in filter(None, map(call_of, dict.fromkeys(users))):
+        for body in call.bodies:
+            known = summaries.of(body.module)
+            places: Iterable[int] = range(len(body.operands))
+            if known is not None:
+                places = set[int]().union(*map(known.operands_of, range(len(known.outputs))))
+            values = (call.value(body.operands[place]) for place in places)
+            yield from (value for value in values if isinstance(value, Node))
 
 
 def may_write(node: Node) -> list[Node]:
