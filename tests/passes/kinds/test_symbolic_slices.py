@@ -84,7 +84,9 @@ def one_from_the_end(x: Tensor, y: Tensor) -> None:
 
 
 SLICES = [between, until, behind, every_other_until, last, last_of_the_first]
-CASES = [*itertools.product(SLICES, [(2, 5), (5, 2), (12, 15), (5, 12)]), (one_from_the_end, (2, 5))]
+ROWS = [(2, 5), (5, 2), (12, 15), (5, 12)]
+TOLD = pytest.mark.skipif(torch.__version__ < "2.13", reason="2.11 takes n - 1 < s for no bound of n <= s")
+CASES = [*itertools.product(SLICES, ROWS), pytest.param(one_from_the_end, (2, 5), marks=TOLD)]
 
 
 @pytest.mark.parametrize(("program", "rows"), CASES)
