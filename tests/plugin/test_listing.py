@@ -81,7 +81,7 @@ def test_a_graph_of_30_000_nodes_is_drawn_in_seconds() -> None:
     graph.output(value)
     begun = time.process_time()
     picture = Picture.of(copied(graph), graph, Report())
-    assert time.process_time() - begun < 6  # 2 to 3; what grows with the square takes minutes
+    assert time.process_time() - begun < 20  # 2 to 8; what grows with the square takes minutes
     for lines in (picture.before, picture.after):
         assert len(lines) == MOST_LINES + 1
         assert lines[-1].text == f"… {30_002 - MOST_LINES} lines left out"
