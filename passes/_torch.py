@@ -125,6 +125,11 @@ def is_fallback(op: Any) -> bool:
     return bool(getattr(lowering, "_is_fallback_handler", False))
 
 
+def has_unsupported_type(node: Any) -> bool:
+    """Return whether Inductor calls the kernel of an operator since a number is complex, or as rare."""
+    return bool(private("torch._inductor.lowering", "fallback_node_due_to_unsupported_type")(node))
+
+
 def takes_memory(op: Any) -> bool:
     """Return whether Inductor's lowering of an operator needs its operands in memory."""
     return op in private("torch._inductor.lowering", "needs_realized_inputs")

@@ -23,6 +23,11 @@ def has_code_of(node: Node) -> bool:
     return node.op == "call_function" and is_operator(node.target) and has_code(node.target)
 
 
+def is_generated(node: Node) -> bool:
+    """Return whether Inductor generates code for a node: it ``has_code``, and no number is complex."""
+    return has_code_of(node) and not _torch.has_unsupported_type(node)
+
+
 def needs_memory(op: Any) -> bool:
     """Return whether Inductor puts what an operator is given into memory before."""
     return _torch.takes_memory(op) or not has_code(op)

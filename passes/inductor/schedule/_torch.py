@@ -273,6 +273,28 @@ def forgotten_symbols(part: Any) -> set[Any]:
     return used - part.node.get_free_symbol_uses(unbacked_only=True) if used else set()
 
 
+def sources(part: Any) -> Any:
+    """Return the calls whose results an operation takes apart, or names."""
+    is_part = isinstance(part.node, private("torch._inductor.ir", "MultiOutput"))
+    return part.node.inputs if is_part else ()
+
+
+def names_operand(part: Any) -> bool:
+    """Return whether a program in Python names what a call returns, which is what the call wrote.
+
+    From torch 2.15 on such names are deleted, and are no name of the operand to Inductor.
+    """
+    call, graph = part.node, private("torch._inductor.virtualized", "V").graph
+    is_call = isinstance(call, private("torch._inductor.ir", "FallbackKernel"))
+    is_named = isinstance(call.layout, private("torch._inductor.ir", "MultiOutputLayout"))
+    return is_call and is_named and bool(call.get_mutation_names()) and not graph.cpp_wrapper
+
+
+def forget_result(part: Any) -> None:
+    """Let Inductor take a call for one that returns nothing."""
+    part.node.layout = private("torch._inductor.ir", "NoneLayout")(device=part.node.get_device())
+
+
 def fuse_only_if(may: Callable[[Any, Any], bool], node: Any) -> None:
     """Ask before two operations are fused, of the graph that an operation is of, where Inductor would."""
     scheduler = node.scheduler

@@ -10,7 +10,7 @@ import contextvars
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from . import _torch
+from . import _torch, results
 from .attempts import Attempt, Retry, current
 from .cost import cost_of
 from .hook import Hook, log, warn
@@ -26,7 +26,8 @@ _watchers: contextvars.ContextVar[tuple[Watcher, ...]] = contextvars.ContextVar(
 class ScheduleCheck(Hook):
     """Checks that what was fused does not race, and that all is read when it should be.
 
-    It runs once fusion is over (``_post_fusion_custom_pass``).
+    It runs once fusion is over (``_post_fusion_custom_pass``). In a schedule that stays, what calls return of
+    what they wrote gets no name (``results``).
 
     Args:
         before: another such pass, a user's, which runs before.
@@ -54,6 +55,7 @@ class ScheduleCheck(Hook):
             raise Retry(Attempt(is_last=True, why=why), found)
         else:
             _compare(attempt, nodes)
+        _asked(results.let_go, nodes)
 
 
 def _compare(attempt: Attempt, nodes: list[Any]) -> None:

@@ -32,7 +32,7 @@ from torch.fx import Node
 
 from ...graph.alias import uses, viewed
 from ...ops import lists
-from ...ops.computed import has_code_of, is_factory, is_pointwise, needs_memory
+from ...ops.computed import has_code_of, is_factory, is_generated, is_pointwise, needs_memory
 from ...ops.schema import traits_of
 from ..facts.candidate import Candidate
 from ..facts.decision import Decision
@@ -63,7 +63,8 @@ def differs_for_speed(decision: Decision) -> bool:
 
 
 def _computed_scatters(model: Model) -> Iterator[Candidate]:
-    return (c for c in model.candidates if traits_of(c.node.target).is_computed_scatter)
+    scatters = (c for c in model.candidates if traits_of(c.node.target).is_computed_scatter)
+    return (c for c in scatters if is_generated(c.node))
 
 
 def _fused_for_speed(model: Model) -> set[int]:
