@@ -22,6 +22,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
+from .. import _torch
 from ..memory.region import as_size
 from ..ops.beginning import (
     EXACT,
@@ -92,10 +93,20 @@ def known(root: Graph, *, lowered: bool = False) -> Known:
 def _views(nodes: Iterable[Node], names: Iterable[Node]) -> dict[Node, int]:
     """Return what nodes ask of where their operands begin.
 
-    A functional copy begins where its first operand does, and offsets into it are not moved along.
+    A functional copy begins where its first operand does, and offsets into it are not moved along. Nor are
+    those into what lies in an operand though the schema does not say so, as the parts of ``unsafe_split`` do.
     """
-    copies = (n for n in names if n.target is torch.ops.aten.copy.default)
-    return {n: asked(n) for n in nodes} | dict.fromkeys(copies, EXACT)
+    fixed = (n for n in names if n.target is torch.ops.aten.copy.default or _lies_unsaid(n))
+    return {n: asked(n) for n in nodes} | dict.fromkeys(fixed, EXACT)
+
+
+def _lies_unsaid(node: Node) -> bool:
+    """Return whether a value lies in an operand, and whoever follows operands by schemas does not know."""
+    if node.op != "call_function" or hands_on(node.target):
+        return False
+    given = (t for n in node.all_input_nodes for t in tensors(n.meta.get("val")))
+    own = map(_torch.storage_key, tensors(node.meta.get("val")))
+    return not {*map(_torch.storage_key, given)}.isdisjoint({*own} - {None})
 
 
 def _are_hidden(flow: Flow, mistold: Iterable[Node], *, lowered: bool) -> bool:

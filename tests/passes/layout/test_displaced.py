@@ -97,3 +97,20 @@ def test_a_scatter_into_a_copy_is_a_copy_that_is_written_where_offsets_name_it(i
     report = part.held(part.b.call(aten.neg.default, seen), copy, part.buffer)
     assert report.clones == ["reinplace_adversary::mix.x", SCATTER]
     assert bool(part.gm.graph.find_nodes(op="call_function", target=new.target)) is not is_named
+
+
+@pytest.mark.parametrize("split", [aten.split.Tensor, aten.unsafe_split.Tensor])
+def test_offsets_into_parts_that_no_schema_tells_of_are_not_moved(split: torch._ops.OpOverload) -> None:
+    """So what is split is no clone, which would begin elsewhere: the scatter stays functional."""
+    b = GraphBuilder()
+    x = b.placeholder(arange(20)[2:10])
+    new = b.call(aten.as_strided_scatter.default, x, b.call(aten.full.default, [1], 7.0), [1], [1], 4)
+    piece = b.item(b.call(split, new, 4), 0)
+    named = b.call(aten.as_strided.default, piece, [2], [1], 3)
+    gm = b.finished([b.call(aten.neg.default, named)])
+    before = twin(gm)
+    report = reinplace(gm)
+    assert_equivalent(before, gm, b.inputs)
+    assert report.clones == ["aten::as_strided_scatter.self"]
+    is_functional = bool(gm.graph.find_nodes(op="call_function", target=new.target))
+    assert is_functional is (split is aten.unsafe_split.Tensor)
