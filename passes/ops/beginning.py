@@ -54,7 +54,8 @@ def asked_of_strides(node: Node) -> int:
     """
     if id(node.target) not in _RETYPING:
         return _ASKING.get(id(node.target), 0) and EXACT
-    return _itemsize(node) if is_widened(node) else 1
+    is_narrowed = any(_itemsize(node) < _itemsize(operand) for operand in node.all_input_nodes)
+    return _itemsize(node) if is_widened(node) else int(is_narrowed)
 
 
 def is_widened(node: Node) -> bool:

@@ -461,3 +461,15 @@ def test_strides_of_dimensions_of_one_of_a_copy_are_asked_for(use: str) -> None:
         seen = b.call(aten.neg.default, row)
     report, _ = held(b, [b.call(aten.neg.default, seen), b.call(aten.sum.default, new)])
     assert ("aten::index_put.self" in report.reinplaced) is (use == "elements"), report
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.int32])
+def test_a_new_dimension_of_one_has_the_strides_around_it(dtype: torch.dtype) -> None:
+    """Fake tensors give it those of a contiguous tensor, and a view of smaller items would not be refused."""
+    b = GraphBuilder()
+    source = b.call(aten.full.default, [4], 7, dtype=torch.int64)
+    put = b.call(aten.slice_scatter.default, b.placeholder(torch.arange(16)[::2]), source, 0, 0, 8, 2)
+    first = b.call(aten.slice.Tensor, b.call(aten.clone.default, put), 0, 0, 1)
+    one = b.call(aten.view.dtype, b.call(aten.view.default, first, [1, 1]), dtype)
+    report, _ = held(b, [b.v1(adversary.operator("bump"), x=one)[-1]])
+    assert ("aten::clone.self" in report.reinplaced) is (dtype is torch.float64)
