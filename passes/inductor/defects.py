@@ -1,9 +1,9 @@
 """What Inductor, or functionalization before it, does wrong, and what we do about it: one row each.
 
 A defence costs lines, compile time and sometimes a copy, and nobody notices when torch no longer needs it. So
-each can be switched off, and ``tests/passes/inductor/defect_programs.py`` has a program that is wrong then;
-``pytest -s tests/passes/inductor/defects_off.py`` runs them on the torch at hand. A row that no supported
-torch needs is to be deleted, and its defence with it.
+each can be switched off. ``tests/passes/inductor/defect_programs.py`` has a program that is wrong then, or
+holds more; ``pytest -s tests/passes/inductor/defects_off.py`` runs them on the torch at hand. A row that no
+supported torch needs is to be deleted, and its defence with it.
 """
 
 from __future__ import annotations
@@ -228,6 +228,12 @@ _ROWS = (
         "views-by-kernels",
         "What reads a view that a kernel returned (of a complex tensor) comes before a write through others.",
         "schedule.kernel_views.order",
+        right=("2.15",),
+    ),
+    Defect(
+        "held-results",
+        "What a call of a kernel wrote in place is held until the whole program returns.",
+        "schedule.results.let_go",
         right=("2.15",),
     ),
     Defect(

@@ -280,14 +280,12 @@ def sources(part: Any) -> Any:
 
 
 def names_operand(part: Any) -> bool:
-    """Return whether a program in Python names what a call returns, which is what the call wrote.
+    """Return whether a program names what a call returns, which is what the call wrote.
 
     From torch 2.15 on such names are deleted, and are no name of the operand to Inductor.
     """
-    call, graph = part.node, private("torch._inductor.virtualized", "V").graph
-    is_call = isinstance(call, private("torch._inductor.ir", "FallbackKernel"))
-    is_named = isinstance(call.layout, private("torch._inductor.ir", "MultiOutputLayout"))
-    return is_call and is_named and bool(call.get_mutation_names()) and not graph.cpp_wrapper
+    is_call = isinstance(part.node, private("torch._inductor.ir", "FallbackKernel"))
+    return is_call and bool(part.node.get_mutation_names())
 
 
 def forget_result(part: Any) -> None:

@@ -41,7 +41,7 @@ class ScheduleCheck(Hook):
         Raises:
             Retry: they compute something else, or might cost less, and the graph can be lowered once more.
         """
-        found, attempt = _asked(problem, nodes) or "", current()
+        found, attempt = _asked(problem, nodes, "schedules are not checked") or "", current()
         if found and attempt is not None and attempt.cheapest is not None:
             raise Retry(attempt.cheapest.again(), found)  # which was right
         for watcher in _watchers.get() if found else ():
@@ -55,24 +55,25 @@ class ScheduleCheck(Hook):
             raise Retry(Attempt(is_last=True, why=why), found)
         else:
             _compare(attempt, nodes)
-        _asked(results.let_go, nodes)
+        _asked(results.let_go, nodes, "what calls wrote in place is held for longer")
 
 
 def _compare(attempt: Attempt, nodes: list[Any]) -> None:
     """Ask for another way where it might be cheaper, or is."""
     if not attempt.untried and attempt.cheapest is None:
         return
-    cost = _asked(cost_of, nodes)
+    cost = _asked(cost_of, nodes, "schedules are not compared")
     following = attempt.following(cost)
     if following is not None:
         raise Retry(following, f"{cost}; next with {following.changes}, cheapest {following.cheapest}")
 
 
-def _asked(question: Callable[[list[Any]], Any], nodes: list[Any]) -> Any:
+def _asked(question: Callable[[list[Any]], Any], nodes: list[Any], without: str) -> Any:
+    """Return the answer, or say what it is like without one; a compile never fails because of us."""
     try:
         return question(nodes)
-    except Exception as error:  # noqa: BLE001  (a compile never fails because of us)
-        warn(f"schedules are not checked on this torch: {error!r}")
+    except Exception as error:  # noqa: BLE001
+        warn(f"{without} on this torch: {error!r}")
         return None
 
 

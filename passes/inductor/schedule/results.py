@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..defects import defended
 from . import _torch
 
 
-def let_go(nodes: list[Any]) -> int:
-    """Give no name to what such calls return, where nothing reads it; returns how many there were.
+def let_go(nodes: list[Any]) -> None:
+    """Give no name to what such calls return, where nothing reads it.
 
     Args:
         nodes: all operations that are scheduled.
     """
+    if not defended("held-results"):
+        return
     parts = [part for node in nodes for part in _torch.operations(node)]
     read = {id(call) for part in parts for call in _torch.sources(part)}
-    count = 0
     for part in parts:
         if _torch.names_operand(part) and id(part.node) not in read:
             _torch.forget_result(part)
-            count += 1
-    return count

@@ -1,4 +1,4 @@
-"""For each defect of Inductor's that we defend against, a program that is wrong without the defence."""
+"""For each defect that we defend against, a program that is wrong, or holds more, without the defence."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ class Program:
         earlier: makes those of a call before, for which it is compiled.
         hidden_by: other defences, with which nobody sees whether there is this one.
         attempts: whether it is lowered in as many attempts as it takes, as programs of users are.
+        most: the bytes that a run of it holds at once at most, where it is right.
     """
 
     function: Callable[..., Any]
@@ -37,6 +38,7 @@ class Program:
     earlier: Callable[[], tuple[Tensor, ...]] | None = None
     hidden_by: tuple[str, ...] = ()
     attempts: bool = False
+    most: int | None = None
 
 
 def inside(count: int = 16) -> Tensor:
@@ -223,6 +225,14 @@ def turned_boxes(x: Tensor) -> None:
     x[:, 1:3] = x.flip(0)[:, 1:3]
 
 
+def halved_spectra(x: Tensor) -> Tensor:
+    for _ in range(6):
+        spectrum = torch.fft.rfft(x)
+        spectrum[:, 40:].mul_(0.5)
+        x = torch.fft.irfft(spectrum)
+    return x
+
+
 def filled_windows(x: Tensor) -> None:
     x[:, 2].unfold(0, 2, 2)[0].fill_(7)
 
@@ -318,6 +328,7 @@ PROGRAMS: dict[str, Program] = {
     "forgotten-order": Program(chosen_after_stores, lambda: (arange(5, 5) / 50,), attempts=True),
     "forgotten-symbol": Program(all_but_the_last, rows),
     "views-by-kernels": Program(complex_windows, overlapping),
+    "held-results": Program(halved_spectra, lambda: (arange(64, 256),), most=3 * 64 * 129 * 8),
     "windows-of-a-view": Program(filled_windows, lambda: (torch.arange(32).view(8, 4),)),
     "list-of-one": Program(list_of_one, lambda: on_gpu(1, 64)),
 }

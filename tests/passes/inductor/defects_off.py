@@ -1,7 +1,7 @@
 """Each defect on the torch at hand, without its defence: ``pytest -s tests/passes/inductor/defects_off.py``.
 
-A line for each says what its program does then: it is right, wrong, or fails. It must be right with all
-defences. What the register says of this version of torch must be what is found.
+A line for each says what its program is then: right, wrong, large (it holds more), or that it fails. With all
+defences it must be right. What the register says of this version of torch must be what is found.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pytest_reinplace.passes import Report, inductor_options
 from pytest_reinplace.passes.inductor import stage
 from pytest_reinplace.passes.inductor.defects import DEFECTS, undefended
 from pytest_reinplace.passes.inductor.schedule import attempts
+from pytest_reinplace.passes.oracle.call import peak
 
 from .defect_programs import PROGRAMS, Program
 
@@ -75,7 +76,7 @@ def decided(monkeypatch: pytest.MonkeyPatch, program: Program) -> Iterator[None]
 
 
 def outcome(program: Program, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Return what a compiled program is: ``right``, ``wrong`` or ``fails``."""
+    """Return what a compiled program is: ``right``, ``wrong``, ``large`` or ``fails``."""
 
     def ran(function: Callable[..., Any]) -> list[Tensor]:
         torch.manual_seed(0)
@@ -95,10 +96,13 @@ def outcome(program: Program, monkeypatch: pytest.MonkeyPatch) -> str:
             ran(compiled)  # what is compiled only now leaves other numbers in memory
             spoil()
             actual = ran(compiled)
+            is_held = program.most is not None and peak(compiled, program.inputs()) > program.most
         except Exception:  # noqa: BLE001  (whatever it is, it is not compiled)
             return "fails"
     same = all(map(close, expected, actual))
-    return "right" if same and shared(expected) == shared(actual) else "wrong"
+    if not same or shared(expected) != shared(actual):
+        return "wrong"
+    return "large" if is_held else "right"
 
 
 @pytest.mark.parametrize("name", DEFECTS)

@@ -91,6 +91,13 @@ def test_the_result_of_such_a_call_keeps_its_name_where_it_is_read() -> None:
     assert code.count("= torch.ops.aten.index_put_.default(") == 2
 
 
+def test_such_a_call_in_a_program_in_cpp() -> None:
+    """It is called by another way there, by which it returns nothing as well."""
+    program = layers(2, dropped)
+    compiled = torch.compile(program, fullgraph=True, options={**inductor_options(), "cpp_wrapper": True})
+    assert not list(differences(called(program, signal()), called(compiled, signal())))
+
+
 @pytest.mark.skipif(torch.__version__ >= "2.15", reason="torch 2.15 deletes them")
 def test_inductor_holds_them_by_itself() -> None:
     """``schedule/results.py`` may go with the last torch for which this is run and passes."""
