@@ -280,12 +280,15 @@ def sources(part: Any) -> Any:
 
 
 def names_operand(part: Any) -> bool:
-    """Return whether a program names what a call returns, which is what the call wrote.
+    """Return whether a program names what a call returns, which is what the call wrote, to take it apart.
 
-    From torch 2.15 on such names are deleted, and are no name of the operand to Inductor.
+    From torch 2.15 on such names are deleted, and are no name of the operand to Inductor. A call whose result
+    is one tensor is read by its own name, and not by that of a part: it keeps it.
     """
-    is_call = isinstance(part.node, private("torch._inductor.ir", "FallbackKernel"))
-    return is_call and bool(part.node.get_mutation_names())
+    fallback = private("torch._inductor.ir", "FallbackKernel")
+    apart = private("torch._inductor.ir", "MultiOutputLayout")
+    is_apart = isinstance(part.node, fallback) and isinstance(part.node.layout, apart)
+    return is_apart and bool(part.node.get_mutation_names())
 
 
 def forget_result(part: Any) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+from torch._inductor import ir
 from torch._inductor.utils import run_and_get_code
 
 from pytest_reinplace.passes import inductor_options
-from pytest_reinplace.passes.inductor.schedule._torch import AFTER_FUSION
+from pytest_reinplace.passes.inductor.schedule._torch import AFTER_FUSION, names_operand
 from pytest_reinplace.passes.inductor.schedule.check import ScheduleCheck
 from pytest_reinplace.passes.oracle.call import called, differences, peak
 
@@ -96,6 +98,18 @@ def test_such_a_call_in_a_program_in_cpp() -> None:
     program = layers(2, dropped)
     compiled = torch.compile(program, fullgraph=True, options={**inductor_options(), "cpp_wrapper": True})
     assert not list(differences(called(program, signal()), called(compiled, signal())))
+
+
+@pytest.mark.parametrize("is_apart", [True, False])
+def test_a_call_whose_result_is_one_tensor_keeps_its_name(is_apart: bool) -> None:
+    """A lowering of somebody else may make such a call: it is read by its own name, not by that of a part."""
+    cpu = torch.device("cpu")
+    call = ir.FallbackKernel.__new__(ir.FallbackKernel)
+    call.layout = (
+        ir.MultiOutputLayout(device=cpu) if is_apart else ir.FixedLayout(cpu, torch.float32, [4], [1])
+    )
+    call.mutation_names = ["buf0"]
+    assert names_operand(SimpleNamespace(node=call)) == is_apart
 
 
 @pytest.mark.skipif(torch.__version__ >= "2.15", reason="torch 2.15 deletes them")
