@@ -51,6 +51,7 @@ class Geometry:
         self._overlap: dict[tuple[Region, Region], bool | None] = {}
         self._at_most: dict[tuple[Size, Size], bool] = {}
         self._folded: dict[tuple[Any, ...], bool] = {}
+        self._wholes: dict[Region, Region] = {}
 
     def hint(self, size: Size) -> int:
         """Return a size as an int: exact when static, else its hint (0 where there is none)."""
@@ -59,6 +60,23 @@ class Geometry:
     def suppose_apart(self, tensor: torch.Tensor) -> None:
         """Take no two elements of a tensor for the same bytes, unless they are in the compiled call."""
         self._least |= least_strides(tensor, self.hint)
+
+    def know_part(self, part: Region, whole: Region, *, once: bool = True) -> None:
+        """Note that a view, of sizes that may be anything, shows no more than what it is a view of.
+
+        By strides alone it cannot be told: ``x[a:b]`` would have to be known to end no later than ``x`` does.
+
+        Args:
+            part: the view.
+            whole: what it is a view of.
+            once: whether it shows no element more often.
+        """
+        if part.static:
+            return
+        if part != whole:
+            self._wholes.setdefault(part, whole)
+        if once and not self.self_overlapping(whole):
+            self._folded[part[1:]] = False
 
     def known(self, relation: Any) -> bool:
         """Return whether a relation between sizes holds for all sizes."""
@@ -214,7 +232,7 @@ class Geometry:
 
     def contains(self, outer: Region, inner: Region) -> bool:
         """Return whether every byte of ``inner`` surely lies in ``outer`` (``False`` when not shown)."""
-        if outer == inner:
+        if outer == inner or (not inner.static and outer in self._around(inner)):
             return True
         x, y = self.axes(outer), self.axes(inner)
         if y.empty:
@@ -226,6 +244,14 @@ class Geometry:
         # Axes that make up one of the inner region may be several of the outer one.
         single = [(n, s) for n, s in zip(inner.sizes, inner.strides, strict=True) if n != 1]
         return any(self._contains_axes(x, y, axes) for axes in (y.axes, (*single, (inner.itemsize, 1))))
+
+    def _around(self, part: Region) -> set[Region]:
+        """Return what a view is a view of, and what that is a view of, and so on."""
+        found = set[Region]()
+        while part in self._wholes and part not in found:
+            found.add(part)
+            part = self._wholes[part]
+        return {*found, part}
 
     def _contains_axes(self, x: Axes, y: Axes, axes: Iterable[tuple[Size, Size]]) -> bool:
         strides = [s for _, s in x.axes]

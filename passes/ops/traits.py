@@ -31,6 +31,7 @@ class Traits:
         lowered_as_view: whether Inductor lowers it to a view of the same buffer. Of other views it makes
             kernels whose result it takes for an unrelated tensor: writes through them may be lost.
         maps_indices: whether Inductor lowers it to a view that tells each element's place, and no strides.
+        repeats: whether it is a view that may show an element of its operand several times.
         is_copy: whether it is a copy, and nothing else.
         is_index_put: whether it writes elements of its first operand that indices name.
         writes_through: of a view scatter, the view of its first operand that it writes.
@@ -74,6 +75,7 @@ class Traits:
     meta_only: bool = False
     lowered_as_view: bool = False
     maps_indices: bool = False
+    repeats: bool = False
     is_copy: bool = False
     is_index_put: bool = False
     writes_through: Any = None
@@ -116,9 +118,11 @@ _CONTIGUOUS = torch.contiguous_format
 _ROWS: tuple[tuple[str, Traits], ...] = (
     # Views, and what may be one. `_unsafe_view` is a view in all but name, `lift` returns its operand, and
     # so does `device_put` where it is on the device already; `wait_tensor` hands on its collective's buffer.
-    ("aten::select aten::t aten::permute aten::transpose aten::expand aten::detach aten::split", _VIEW),
+    ("aten::select aten::t aten::permute aten::transpose aten::detach aten::split", _VIEW),
     ("aten::split_with_sizes aten::unbind aten::chunk", _VIEW),
-    ("aten::diagonal aten::unfold", Traits(lowered_as_view=True, maps_indices=True)),
+    ("aten::expand", Traits(lowered_as_view=True, repeats=True)),
+    ("aten::diagonal", Traits(lowered_as_view=True, maps_indices=True)),
+    ("aten::unfold", Traits(lowered_as_view=True, maps_indices=True, repeats=True)),
     ("aten::slice", Traits(lowered_as_view=True, identity=0)),
     ("aten::alias", Traits(lowered_as_view=True, identity=0, keeps_order=True)),
     ("aten::squeeze aten::unsqueeze", Traits(lowered_as_view=True, keeps_order=True)),

@@ -109,16 +109,21 @@ def _slice(model: Model, node: Node, base: Region) -> Region | None:
         begin, finish = (n + size if known(n + 1, 0) else n for n in (begin, finish))
         finish = size if finish == _OPEN else finish
         if known(0, begin) and known(begin, finish) and known(finish, size):
-            count = as_size(floor_division()(sympy.sympify(finish - begin + step - 1), sympy.Integer(step)))
-        else:  # torch clamps the bounds, and the source has as many as it leaves
-            count = source.region.sizes[dim]
-            if not (known(0, begin) and known(begin + count, size + (step - 1))):
+            count = _count(begin, finish, step)
+        else:  # torch clamps the bounds, and the source has as many as it leaves: all, and none is outside
+            asked, count = _count(begin, finish, step), source.region.sizes[dim]
+            if not (known(0, begin) and (count == asked or known(begin + count, size + (step - 1)))):
                 return None
     return base._replace(
         offset=base.offset + begin * base.strides[dim],
         sizes=(*base.sizes[:dim], count, *base.sizes[dim + 1 :]),
         strides=(*base.strides[:dim], base.strides[dim] * step, *base.strides[dim + 1 :]),
     )
+
+
+def _count(begin: Size, finish: Size, step: int) -> Size:
+    """Return how many elements a slice asks for."""
+    return as_size(floor_division()(sympy.sympify(finish - begin + step - 1), sympy.Integer(step)))
 
 
 def _select(model: Model, node: Node, base: Region) -> Region | None:
@@ -180,6 +185,8 @@ def visit(model: Model, node: Node) -> bool:
         check_reach(model, node, written, place.region)
         if not written.static and not model.geometry.contains(place.region, written):
             written = None  # some of the tensor, as far as can be told
+    elif written is not None:
+        model.geometry.know_part(written, place.region)
     result = model.fresh(node, node.meta["val"])
     settled = exchange.settle(model, operand, node, result)
     if place.storage.relaid and operand not in model.relaid and views.is_absolute(node):

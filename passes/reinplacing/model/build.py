@@ -252,6 +252,9 @@ def _visit_view(model: Model, node: Node, schema: OpSchema) -> None:
     key = _torch.storage_key(owner.value)
     if not is_unsure and all(_torch.storage_key(view) == key for view in views):
         model.values[node] = model.inside(owner.storage, val)
+        if schema.lowered_as_view and not schema.by_strides and isinstance(value, Place):
+            for place in places(model.values[node]):
+                model.geometry.know_part(place.region, value.region, once=not schema.repeats)
     elif schema.view_or_copy and not is_unsure:
         _visit_pure(model, node)
     else:

@@ -103,3 +103,63 @@ def test_the_bytes_of_a_slice(program: Callable[[Tensor, Tensor], None], rows: t
         sizes, steps = [hint(n) for n in written.sizes], [hint(n) // 4 for n in written.strides]
         filled.as_strided(sizes, steps, hint(written.offset) // 4).fill_(7)
     assert torch.equal(filled.view(8, 3), x)
+
+
+def box(x: Tensor, y: Tensor, z: Tensor) -> None:
+    x[y.shape[0] : y.shape[1], z.shape[0] : z.shape[1]] = 7
+
+
+def every_other_of_the_rows(x: Tensor, y: Tensor, z: Tensor) -> None:
+    x[y.shape[0] : y.shape[1]][:, : z.shape[1] : 2] = 7
+
+
+def box_of_transposed(x: Tensor, y: Tensor, z: Tensor) -> None:
+    x.t()[z.shape[0] : z.shape[1], y.shape[0] : y.shape[1]] = x.t()[z.shape[0] : z.shape[1], :1]
+
+
+def rows_are_read(x: Tensor, y: Tensor, z: Tensor) -> Tensor:
+    rows = x[y.shape[0] : y.shape[1]]
+    before = rows * 2
+    x[y.shape[0] : y.shape[1], z.shape[0] : z.shape[1]] = 7
+    return before + rows
+
+
+def rows_are_kept(x: Tensor, y: Tensor, z: Tensor) -> Tensor:
+    rows = x[y.shape[0] : y.shape[1]].clone()
+    x[y.shape[0] : y.shape[1], z.shape[0] : z.shape[1]] = 7
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("program", "clones"),
+    [(box, 0), (every_other_of_the_rows, 0), (box_of_transposed, 0), (rows_are_read, 0), (rows_are_kept, 1)],
+)
+def test_a_part_of_a_part_is_a_part(program: Callable[..., object], clones: int) -> None:
+    """No symbol says whether ``x[a:b]`` ends no later than ``x`` does; that it is a part of it is certain."""
+    inputs = [arange(12, 14), arange(2, 9), arange(3, 11)]
+    gm, given = functional(program, *inputs, dynamic=True)
+    rewritten = copy.copy(gm)
+    rewritten.graph = copy.deepcopy(gm.graph)
+    assert len(reinplace(rewritten, order="keep").clones) == clones
+    assert_equivalent(gm, rewritten, given)
+
+
+@pytest.mark.parametrize(
+    ("view", "is_apart"),
+    [
+        (lambda x, y: x[y.shape[0] : y.shape[1]], True),
+        (lambda x, y: x[y.shape[0] : y.shape[1]].t().unsqueeze(0), True),
+        (lambda x, y: x.unfold(0, y.shape[1], 1), False),
+        (lambda x, y: x[:1].expand(y.shape[1], -1), False),
+        (lambda x, y: x[:1].expand(y.shape[1], -1)[y.shape[0] :], False),
+    ],
+)
+def test_a_part_overlaps_itself_where_it_shows_elements_twice(
+    view: Callable[[Tensor, Tensor], Tensor], is_apart: bool
+) -> None:
+    gm, _ = functional(lambda x, y: view(x, y).sin(), arange(12, 14), arange(2, 9), dynamic=True)
+    model = build(gm.graph)
+    (last,) = gm.graph.find_nodes(op="call_function", target=torch.ops.aten.sin.default)
+    place = model.place(last.args[0])
+    assert place is not None
+    assert model.geometry.self_overlapping(place.region) is not is_apart
