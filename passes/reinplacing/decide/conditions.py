@@ -258,7 +258,7 @@ def _same_node(decision: Decision, candidate: Candidate) -> Refusal | None:
             continue
         # Each was cloned on its own: neither may see the other's write, now or in its result later.
         later = (r.place.region for r in decision.model.reads[candidate.result])
-        pairs = ((other, (*_used(candidate), *later)), (candidate, _used(other)))
+        pairs = ((other, (*candidate.writes, *later)), (candidate, other.writes))
         if any(_meets(decision, a, b) for writer, seen in pairs for a in writer.writes for b in seen):
             apart = _between(decision, candidate, other.operand.storage)
             return Refusal(Reason.SAME_NODE, (other.operand_node,), apart | {other.index})
@@ -291,11 +291,6 @@ def _is_refused(decision: Decision, candidate: Candidate, place: Place) -> bool:
     return is_same and decision.model.geometry.axes(place.region).empty
 
 
-def _used(candidate: Candidate) -> tuple[Region, ...]:
-    """Return what a call looks at of a candidate: a subgraph may read all that it is given."""
-    return (candidate.operand.region,) if candidate.kind.looks_at_all else candidate.writes
-
-
 def _user_in_place(decision: Decision, candidate: Candidate) -> Candidate | None:
     """Return another element of a list, in place as well, that one of the two would be overwritten for."""
     for other in decision.model.candidates_of[candidate.node]:
@@ -317,9 +312,6 @@ def _make_room(
 ) -> bool:
     """Copy the overlapping operands, or the parts that are written, where that is less than the candidate."""
     model = decision.model
-    beside = (p != model.place(n) or not model.layouts.may_copy(n, p.value) for _, n, p in hits)
-    if candidate.kind.looks_at_all and any(beside):
-        return False  # a subgraph looks beside an operand, where a copy has nothing, or goes by its offset
     shared = decision.kept_for(candidate)
     copies = price.of_operands(model, {n: place for _, n, place in hits if n not in shared}.values())
     parts = part_copy.parts(decision, candidate, [(node, place) for _, node, place in hits])

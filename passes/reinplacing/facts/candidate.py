@@ -26,7 +26,6 @@ class Kind:
         by_form: whether the in-place form of its own operator writes it, which torch runs on no operand that
             lies where it writes.
         of_bases: whether its operand is a base, and what is written are views that the call makes of it.
-        looks_at_all: whether its call may look at all of an operand, and not only at what it writes.
         clones_early: whether the clone that it writes may be made earlier, where nobody writes in between.
         begins: where that clone may begin: where the graph says, with some room before it if need be, or
             anywhere, since nothing names its bytes.
@@ -38,7 +37,6 @@ class Kind:
     hands_on: bool = False
     by_form: bool = False
     of_bases: bool = False
-    looks_at_all: bool = True
     clones_early: bool = False
     begins: Literal["as told", "padded", "anywhere"] = "as told"
 

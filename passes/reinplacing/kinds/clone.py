@@ -18,10 +18,8 @@ from ..write.rewriter import Rewriter
 from . import record
 from .record import add
 
-CLONE = Kind(
-    is_copy=True, is_clone=True, hands_on=True, clones_early=True, begins="anywhere", looks_at_all=False
-)
-COPY = Kind(is_copy=True, hands_on=True, begins="anywhere", looks_at_all=False)
+CLONE = Kind(is_copy=True, is_clone=True, hands_on=True, clones_early=True, begins="anywhere")
+COPY = Kind(is_copy=True, hands_on=True, begins="anywhere")
 
 
 def sees_to(node: Node) -> bool:

@@ -25,7 +25,7 @@ from ..layout import exchange
 from ..write.rewriter import Rewriter
 from .record import Others, Settled, add, others_of
 
-KIND = Kind(by_form=True, begins="padded", looks_at_all=False)
+KIND = Kind(by_form=True, begins="padded")
 Argument = tuple[str, Any]
 
 

@@ -18,7 +18,7 @@ from . import record
 aten: Any = torch.ops.aten
 
 
-KIND = Kind(by_form=True, clones_early=True, begins="anywhere", looks_at_all=False)
+KIND = Kind(by_form=True, clones_early=True, begins="anywhere")
 
 
 def sees_to(node: Node) -> bool:

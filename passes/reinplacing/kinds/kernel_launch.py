@@ -19,7 +19,7 @@ from .record import add, read
 _OF_CLONES = ("tensors_to_clone", "tensor_bases")
 
 
-KIND = Kind(begins="padded", looks_at_all=False)
+KIND = Kind(begins="padded")
 
 
 def sees_to(node: Node) -> bool:

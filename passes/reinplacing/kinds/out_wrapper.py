@@ -27,7 +27,7 @@ from ..write.rewriter import Rewriter
 from .record import add, read
 
 aten: Any = torch.ops.aten
-KIND = Kind(begins="anywhere", looks_at_all=False)
+KIND = Kind(begins="anywhere")
 _LAYOUT = ("size", "stride", "dtype", "device")
 
 

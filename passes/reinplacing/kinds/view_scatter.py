@@ -28,7 +28,7 @@ from . import record
 
 _OPEN = (1 << 63) - 1  # where an open slice ends, as Python's is traced
 
-KIND = Kind(stores_source=True, hands_on=True, clones_early=True, looks_at_all=False)
+KIND = Kind(stores_source=True, hands_on=True, clones_early=True)
 
 
 def sees_to(node: Node) -> bool:

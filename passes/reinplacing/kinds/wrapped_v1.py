@@ -17,7 +17,7 @@ from ..write.rewriter import Rewriter
 from . import wrapper_results
 from .record import add
 
-KIND = Kind(clones_early=True, begins="padded", looks_at_all=False)
+KIND = Kind(clones_early=True, begins="padded")
 
 
 def sees_to(node: Node) -> bool:

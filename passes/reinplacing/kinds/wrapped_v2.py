@@ -23,7 +23,7 @@ from . import wrapper_results
 from .record import Others, add
 
 aten: Any = torch.ops.aten
-KIND = Kind(of_bases=True, clones_early=True, begins="padded", looks_at_all=False)
+KIND = Kind(of_bases=True, clones_early=True, begins="padded")
 
 
 def sees_to(node: Node) -> bool:
