@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from itertools import starmap
 
 from torch.fx import Node
 
@@ -31,30 +32,27 @@ class Escapes:
             if node not in returned and node not in copied:
                 per_root = self._leaves.setdefault(decision.root(place.storage), {})
                 per_root.setdefault(place.storage, {})[node] = place
-        self._cheapest: dict[Storage, Candidate] = {}
 
     def lift(self) -> tuple[dict[Node, int], dict[int, Refusal]]:
         """Return outputs to clone, with their bytes, and candidates to refuse; both empty when all is well.
 
-        Of several storages in one buffer, an input's own stays, else the one with the largest output. Where
-        a candidate is refused the buffer becomes another one, so its outputs are left to the next decision.
+        Where a candidate is refused the buffer becomes another one, so its outputs are left to the next
+        decision.
         """
         clones: dict[Node, int] = {}
         refusals: dict[int, Refusal] = {}
         output = next(n for n in reversed(self._decision.model.graph.nodes) if n.op == "output")
-        for root, classes in self._leaves.items():
-            kept = root if root.is_input else max(classes, key=lambda s: self._size(classes[s]))
-            way = self._way(kept)
-            cheapest = self._cheapest_below(way)
+        cheapest = self._cheapest(starmap(self._kept, self._leaves.items()))
+        for classes in self._leaves.values():
             mine: dict[Node, int] = {}
             cuts: set[int] = set()
             for storage in classes:
-                if storage is kept:
+                edge = cheapest[storage]
+                if edge is None:
                     continue
                 # Of what has no elements a copy costs nothing, and nobody can tell it from the same bytes.
                 empty = {n: 0 for n, place in classes[storage].items() if self._is_empty(n, place)}
                 leaves = {n: place for n, place in classes[storage].items() if n not in empty}
-                edge = self._cut(way, cheapest, storage)
                 node = self._cheaper_clone(leaves, edge)
                 if leaves and node is None:
                     cuts.add(edge.index)
@@ -77,45 +75,23 @@ class Escapes:
     def _size(self, leaves: dict[Node, Place]) -> int:
         return max(price.of_region(self._decision.model, place.region) for place in leaves.values())
 
-    def _cut(self, way: dict[Storage, int], cheapest: list[Candidate | None], storage: Storage) -> Candidate:
-        """Return the candidate to refuse to part ``storage`` and what is kept: the cheapest between them.
+    def _kept(self, root: Storage, classes: dict[Storage, dict[Node, Place]]) -> Storage:
+        """Return the storage in a buffer that stays: an input's own, else that of the largest output."""
+        return root if root.is_input else max(classes, key=lambda s: self._size(classes[s]))
 
-        Args:
-            way: the storages from what is kept to the root of the buffer, numbered.
-            cheapest: for each of them the cheapest candidate between it and what is kept.
-            storage: another one in the buffer.
-        """
-        edges = self._decision.edge
-        mine: list[Storage] = []
-        while storage not in way and storage not in self._cheapest:
-            mine.append(storage)
-            storage = edges[storage].operand.storage
-        best = cheapest[way[storage]] if storage in way else self._cheapest[storage]
-        for member in reversed(mine):
-            edge = edges[member]
-            best = edge if best is None or edge.nbytes <= best.nbytes else best
-            self._cheapest[member] = best
-        assert best is not None
-        return best
-
-    def _cheapest_below(self, way: dict[Storage, int]) -> list[Candidate | None]:
-        """Return for each storage on a way the cheapest candidate between it and the way's beginning."""
-        found: list[Candidate | None] = []
-        best: Candidate | None = None
-        for storage in way:
-            found.append(best)
-            edge = self._decision.edge.get(storage)
-            if edge is not None and (best is None or edge.nbytes < best.nbytes):
-                best = edge
+    def _cheapest(self, kept: Iterable[Storage]) -> dict[Storage, Candidate | None]:
+        """Return for each storage the cheapest candidate between it and what is kept of its buffer."""
+        edges, found = self._decision.edge, dict[Storage, Candidate | None](dict.fromkeys(kept))
+        for storage in list(found):
+            while storage in edges:  # up to the root
+                edge, best = edges[storage], found[storage]
+                storage = edge.operand.storage
+                found[storage] = edge if best is None or edge.nbytes < best.nbytes else best
+        for storage, edge in edges.items():  # an operand joined its buffer before what is made of it
+            if storage not in found and edge.operand.storage in found:
+                best = found[edge.operand.storage]
+                found[storage] = edge if best is None or edge.nbytes <= best.nbytes else best
         return found
-
-    def _way(self, storage: Storage) -> dict[Storage, int]:
-        """Return the storages from one to the root of its buffer, numbered."""
-        way = {storage: 0}
-        while storage in self._decision.edge:
-            storage = self._decision.edge[storage].operand.storage
-            way[storage] = len(way)
-        return way
 
     def _cheaper_clone(self, leaves: dict[Node, Place], edge: Candidate) -> Node | None:
         """Return the only output of a storage where cloning it costs less than refusing ``edge``."""
