@@ -43,8 +43,20 @@ class Hints:
             refusal: why.
             label: its label, or that of a copy which is made instead.
         """
+        line, plain = listing([label]), refusal.reason.hint
         says = _OF_REASON.get(refusal.reason)
-        return refusal.reason.hint if says is None else says(self, candidate, refusal, listing([label]))
+        if says is not None:
+            return says(self, candidate, refusal, line)
+        match refusal.reason:
+            case Reason.INPUT_KEPT:
+                return f"{plain}; if the caller needs the old value, {line}"
+            case Reason.ESCAPES | Reason.SAVED:
+                return self.taken.hint(line, saved=refusal.reason is Reason.SAVED)
+            case Reason.LAYOUT if candidate.kind.is_copy:
+                return ""
+            case Reason.UNKNOWN_OP if not all(is_operator(node.target) for node in refusal.blockers):
+                return "declare what it reads and writes: pytest_reinplace.passes.declare"
+        return plain
 
     def of_kept(self, snapshot: Snapshot, label: str) -> str:
         """Return the hint of a copy that keeps an old value, or a result, for its readers."""
@@ -108,10 +120,6 @@ def _overwritten(hints: Hints, candidate: Candidate, refusal: Refusal, line: str
     return Reason.OVERWRITTEN.hint
 
 
-def _input_kept(hints: Hints, candidate: Candidate, refusal: Refusal, line: str) -> str:
-    return f"{Reason.INPUT_KEPT.hint}; if the caller needs the old value, {line}"
-
-
 def _clobbered(hints: Hints, candidate: Candidate, refusal: Refusal, line: str) -> str:
     if all(node.op != "output" for node in refusal.blockers):
         return Reason.CLOBBERED.hint
@@ -129,24 +137,6 @@ def _same_node(hints: Hints, candidate: Candidate, refusal: Refusal, line: str) 
     return f"the call needs the old value while it writes: if that is meant, {line}"
 
 
-def _escapes(hints: Hints, candidate: Candidate, refusal: Refusal, line: str) -> str:
-    return hints.taken.hint(line, saved=False)
-
-
-def _saved(hints: Hints, candidate: Candidate, refusal: Refusal, line: str) -> str:
-    return hints.taken.hint(line, saved=True)
-
-
-def _layout(hints: Hints, candidate: Candidate, refusal: Refusal, line: str) -> str:
-    return "" if candidate.kind.is_copy else Reason.LAYOUT.hint
-
-
-def _unknown_op(hints: Hints, candidate: Candidate, refusal: Refusal, line: str) -> str:
-    if all(is_operator(node.target) for node in refusal.blockers):
-        return Reason.UNKNOWN_OP.hint
-    return "declare what it reads and writes: pytest_reinplace.passes.declare"
-
-
 def _lowering(hints: Hints, candidate: Candidate, refusal: Refusal, line: str) -> str:
     decision = hints.decision
     root = decision.root(candidate.operand.storage)
@@ -157,13 +147,8 @@ def _lowering(hints: Hints, candidate: Candidate, refusal: Refusal, line: str) -
 
 _OF_REASON = {
     Reason.STILL_READ: _still_read,
-    Reason.INPUT_KEPT: _input_kept,
     Reason.SAME_NODE: _same_node,
     Reason.CLOBBERED: _clobbered,
     Reason.OVERWRITTEN: _overwritten,
-    Reason.ESCAPES: _escapes,
-    Reason.SAVED: _saved,
-    Reason.LAYOUT: _layout,
-    Reason.UNKNOWN_OP: _unknown_op,
     Reason.LOWERING: _lowering,
 }
