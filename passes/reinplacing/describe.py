@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from torch.fx import Node
@@ -22,12 +23,13 @@ from .hint import Hints, kept_for
 
 # What is saved for the backward, as an argument of the output: its own name is torch's, and changes with it.
 _SAVED = "saved"
+Known = Callable[[Node], Blocker]  # how reports name a node
 
 
 def describe(decision: Decision, inside: Mapping[Node, tuple[Outcome, ...]] | None = None) -> Report:
     """Return one outcome per candidate, in graph order; those ``inside`` a call stand before its own."""
     model = decision.model
-    known, hints = _Blockers(), Hints(decision)
+    known, hints = functools.cache(blocker), Hints(decision)  # many candidates share their blockers
     found = [(model.order[node], o) for node, outcomes in (inside or {}).items() for o in outcomes]
     for _, siblings in itertools.groupby(model.candidates, key=lambda c: c.node):
         mine = [(c, o) for c in siblings for o in _outcomes(hints, c, known)]
@@ -56,7 +58,7 @@ def describe(decision: Decision, inside: Mapping[Node, tuple[Outcome, ...]] | No
     return Report(tuple(outcome for _, outcome in sorted(found, key=lambda pair: pair[0]))).listed()
 
 
-def _outcomes(hints: Hints, candidate: Candidate, known: _Blockers) -> Iterator[Outcome]:
+def _outcomes(hints: Hints, candidate: Candidate, known: Known) -> Iterator[Outcome]:
     decision = hints.decision
     refusal = decision.refused.get(candidate.index)
     if refusal and refusal.reason is Reason.ESCAPES and hints.taken.shares_for_backward(candidate):
@@ -84,28 +86,20 @@ def _outcomes(hints: Hints, candidate: Candidate, known: _Blockers) -> Iterator[
         yield _outcome(op, arg, candidate.node, size, refusal, known, others, hint=hint, moved=moved, **flags)
 
 
-class _Blockers(dict[Node, Blocker]):
-    """Nodes as reports name them, each described once: many candidates share their blockers."""
-
-    def __missing__(self, node: Node) -> Blocker:
-        found = self[node] = blocker(node)
-        return found
-
-
 def _outcome(
     op: str,
     arg: str,
     node: Node,
     nbytes: int,
     refusal: Refusal | None,
-    known: _Blockers | None = None,
+    known: Known | None = None,
     others: Mapping[str, Candidate | None] | None = None,
     *,
     hint: str | None = None,
     moved: tuple[Node, ...] = (),
     **flags: Any,
 ) -> Outcome:
-    known = _Blockers() if known is None else known
+    known = known or blocker
     if hint is None:
         hint = refusal.reason.hint if refusal else ""
     named: dict[str, Any] = {name: _named(one) for name, one in (others or {}).items() if one is not None}
@@ -117,10 +111,10 @@ def _outcome(
         reinplaced=refusal is None,
         nbytes=nbytes,
         reason=refusal.reason if refusal else None,
-        blockers=tuple([known[n] for n in refusal.blockers]) if refusal else (),
+        blockers=tuple(map(known, refusal.blockers)) if refusal else (),
         source=where(node),
         hint=hint,
-        moved=tuple(known[n] for n in moved),
+        moved=tuple(map(known, moved)),
         graph="",
         **named,
         **flags,
