@@ -23,7 +23,7 @@ from ..facts.place import Place, Read
 
 
 def snapshots(
-    decision: Decision, candidate: Candidate, hits: Collection[Read], before: Node | None = None
+    decision: Decision, candidate: Candidate, hits: Collection[Read], at: Node
 ) -> list[Snapshot] | None:
     """Return copies that serve all readers in ``hits``, ``None`` where one cannot be served.
 
@@ -31,9 +31,8 @@ def snapshots(
         decision: as far as it is decided.
         candidate: what may be written in place because of them.
         hits: the reads that would see other bytes.
-        before: the node that overwrites these: the candidate's own by default.
+        at: the node that overwrites these.
     """
-    at = before or candidate.node
     served: dict[Node, list[Read]] = {}
     made: list[Snapshot] = []
     for read in hits:
