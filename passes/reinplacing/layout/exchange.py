@@ -17,7 +17,6 @@ from torch.fx import Node
 from torch.fx.node import map_arg
 
 from ... import _torch
-from ...graph.collective import is_collective
 from ...graph.layouts import Layout
 from ...graph.sizes import makes_sizes
 from ...memory.region import Region, as_size
@@ -145,7 +144,7 @@ def _relay(model: Model, node: Node, operand: torch.Tensor, item: int | None) ->
 def _agrees(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
     """Return whether a user still works; what it returns in a new layout is added to ``laid``."""
     if user.op != "call_function" or not is_operator(user.target):
-        return _agrees_as_noted(model, user, laid)
+        return (user.op == "output" or _is_wrapper(user, laid)) and _agrees_as_noted(model, user, laid)
     schema = schema_of(user.target)
     if user.target is torch.ops.aten.copy_.default:
         return True  # it copies into an input, whatever the strides of its source
@@ -156,7 +155,7 @@ def _agrees(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
     if not told or schema.laid_out is not None:
         return told  # such a result has the strides that it had
     if not schema.name.startswith(("aten::", "prims::")):
-        return _is_kernel(user) and all(_is_told_nothing(model, user, n, laid[n]) for n in _laid(user, laid))
+        return _is_kernel(user) and _agrees_as_noted(model, user, laid)
     if schema.by_strides:  # of a source it takes the elements, whatever their layout
         return argument(user, schema.names[0]) not in laid
     new_operands = _given(model, user, laid)
@@ -173,8 +172,7 @@ def _agrees(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
         return _agrees_as_view(model, user, laid, new, source)
     if any(_torch.storage_key(t) in _keys(user) or _is_unit_asked(model, t) for t in old):
         return False  # it may alias, though its schema hides that, and nobody would look at what uses it
-    both = enumerate(zip(new, old, strict=True))
-    if all(_is_unused(user, i) or (_same_strides(model, *p) and _same_units(model, *p)) for i, p in both):
+    if _is_alike(model, new, old):
         return True
     # What it returns is laid out anew as well, in place and functional.
     return user not in model.premises.own_layout and len(new) == 1 and _lay(user, new, laid)
@@ -232,11 +230,9 @@ def _is_alike(model: Model, a: Any, b: Any) -> bool:
 
 
 def _agrees_as_noted(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
-    """Return whether the output or a wrapper is given the strides that the graph notes."""
-    if user.op != "output" and not _is_wrapper(user, laid):
-        return False
-    pairs = [(laid[n], n.meta["val"]) for n in _laid(user, laid)]
-    # Who calls a subgraph, or uses what a wrapper hands back, goes by those of dimensions of one, too.
+    """Return whether the output, a wrapper or a kernel is given the strides that the graph notes."""
+    pairs = [(laid[n], n.meta["val"]) for n in user.all_input_nodes if n in laid]
+    # Who calls a subgraph, and whatever a kernel does, goes by those of dimensions of one, too.
     is_used = user.op != "output" or model.calls.inner
     return all(_same_strides(model, *p) and (not is_used or _same_units(model, *p)) for p in pairs)
 
@@ -244,24 +240,13 @@ def _agrees_as_noted(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
 def _agrees_as_view(
     model: Model, user: Node, laid: dict[Node, Any], new: list[torch.Tensor], source: set[int | None]
 ) -> bool:
-    """Return whether a view is one still, or copies as it did; ``source`` are the storages it is given."""
-    old = list(tensors(user.meta.get("val")))
-    was = [_torch.storage_key(t) in _keys(user) for t in old]
-    now = [_torch.storage_key(t) in source for t in new]
-    if was != now or not all(was):
-        return not any(was) and not any(now) and all(map(_strides(model), new, old))
+    """Return whether a view is one still; ``source`` are the storages it is given."""
+    was = (_torch.storage_key(t) in _keys(user) for t in tensors(user.meta.get("val")))
+    if not (all(was) and all(_torch.storage_key(t) in source for t in new)):
+        return False
     if schema_of(user.target).regroups and any(_is_unit_asked(model, t) for t in new):
         return False  # kernels give a new dimension of one the strides around it, and fake ones what is usual
     return _lay(user, new, laid)
-
-
-def _is_unused(user: Node, item: int) -> bool:
-    """Return whether nobody takes one of the results of an operator that returns a list."""
-    val = user.meta["val"]
-    if not isinstance(val, list | tuple):
-        return False
-    names = (item, item - len(val))  # from either end
-    return all(u.target is operator.getitem and u.args[1] not in names for u in user.users)
 
 
 def _is_untold(model: Model, user: Node, laid: dict[Node, Any]) -> bool:
@@ -302,10 +287,6 @@ def _lay(user: Node, new: list[torch.Tensor], laid: dict[Node, Any]) -> bool:
     return True
 
 
-def _laid(user: Node, laid: dict[Node, Any]) -> list[Node]:
-    return [n for n in user.all_input_nodes if n in laid]
-
-
 def _is_wrapper(user: Node, laid: dict[Node, Any]) -> bool:
     """Return whether a node calls kernels that go by the strides they are given, and by no offset."""
     if not is_wrapper(user.target):
@@ -320,13 +301,6 @@ def _is_kernel(user: Node) -> bool:
     if schema.view or schema.hides_accesses or any(name is not None for name in schema.returns):
         return False
     return not any(_torch.storage_key(t) in _keys(user) for t in tensors(user.meta.get("val")))
-
-
-def _is_told_nothing(model: Model, user: Node, operand: Node, value: torch.Tensor) -> bool:
-    """Return whether a kernel is given the strides that are noted; collectives make dense results anyway."""
-    old = operand.meta["val"]
-    alike = isinstance(value, torch.Tensor) and _same_strides(model, value, old)
-    return alike and (is_collective(user.target) or _same_units(model, value, old))
 
 
 def _same_numbers(model: Model, new: Any, old: Any) -> bool:
@@ -349,10 +323,6 @@ def _keeps_bytes(model: Model, laid: dict[Node, Any], user: Node, new: torch.Ten
         return True
     before, after = Region.of(old), Region.of(new)
     return model.geometry.axes(before).empty or before.in_order == after.in_order
-
-
-def _strides(model: Model) -> Any:
-    return lambda a, b: _same_strides(model, a, b)
 
 
 def _same_strides(model: Model, a: torch.Tensor, b: torch.Tensor) -> bool:
