@@ -91,7 +91,7 @@ class Emitter:
         source = first.meta["val"]
         quick = self.views.value(target, (source, *args[1:]), node.meta.get("val"))
         if quick is None and target is aten.clone.default and self._keeps_strides(source):
-            return self.views.fakes.like(source)
+            return self.views.like(source)
         return quick
 
     def _keeps_strides(self, val: Any) -> bool:
@@ -116,7 +116,7 @@ class Emitter:
         val = source.meta["val"]
         if self._keeps_strides(val):
             node = self.call(origin, aten.clone.default, (source,))
-            node.meta["val"] = known if self._is_copy(known, val) else self.views.fakes.like(val)
+            node.meta["val"] = known if self._is_copy(known, val) else self.views.like(val)
             return node
         if is_dense(val):
             return self.view(origin, aten.clone.default, (source,))
@@ -181,7 +181,7 @@ class Emitter:
         if not self.views.is_plain(val):
             return self.view(origin, aten.empty_strided.default, (sizes, strides), like(val))
         node = self.call(origin, aten.empty_strided.default, (sizes, strides), like(val))
-        node.meta["val"] = self.views.fakes.like(val)
+        node.meta["val"] = self.views.like(val)
         return node
 
     def padded(self, origin: Node, source: Node, start: int, is_copied: bool) -> Node:

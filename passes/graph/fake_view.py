@@ -19,33 +19,6 @@ Layout = tuple[tuple[int, ...], tuple[int, ...], int]  # sizes, strides, offset,
 _INT = frozenset({int})
 
 
-class Fakes:
-    """Makes the fake tensors of one mode.
-
-    Args:
-        fake_mode: the mode.
-    """
-
-    def __init__(self, fake_mode: Any) -> None:
-        self._fake_mode = fake_mode
-        self._patterns: dict[torch.device, torch.Tensor] = {}  # in no graph, so that nobody changes them
-
-    def on_storage(self, base: torch.Tensor, layout: Layout) -> torch.Tensor:
-        """Return one of a given layout on the storage of another one, whose dtype it has."""
-        device = base.device
-        pattern = self._patterns.get(device)
-        if pattern is None:
-            meta = _torch.meta_on_storage(base, layout)
-            self._patterns[device] = pattern = _torch.faked(self._fake_mode, meta, device)
-        found: torch.Tensor = _torch.faked_as(pattern, _torch.meta_on_storage(base, layout))
-        return found
-
-    def like(self, base: torch.Tensor) -> torch.Tensor:
-        """Return one of the same sizes and strides as another one on a storage of its own."""
-        found: torch.Tensor = _torch.faked(self._fake_mode, _torch.meta_like(base), base.device)
-        return found
-
-
 class FakeViews:
     """Views of one mode's fake tensors; the same bytes of one storage give the same fake tensor.
 
@@ -55,7 +28,7 @@ class FakeViews:
 
     def __init__(self, fake_mode: Any) -> None:
         self._fake_mode = fake_mode
-        self.fakes: Fakes = Fakes(fake_mode)
+        self._patterns: dict[torch.device, torch.Tensor] = {}  # in no graph, so that nobody changes them
         # A kept view keeps its storage alive, so that no other one can come to have its key.
         self._made: dict[tuple[Any, ...], torch.Tensor] = {}
         self._plain: dict[int, torch.Tensor] = {}  # by their identity, and kept alive for it
@@ -82,8 +55,13 @@ class FakeViews:
         if made is None:
             if not fits(base, layout):
                 return None
-            made = self._made[key] = self.fakes.on_storage(base, layout)
+            made = self._made[key] = self._on_storage(base, layout)
         return made
+
+    def like(self, base: torch.Tensor) -> torch.Tensor:
+        """Return one of the same sizes and strides as another one on a storage of its own."""
+        found: torch.Tensor = _torch.faked(self._fake_mode, _torch.meta_like(base), base.device)
+        return found
 
     def is_plain(self, tensor: Any) -> bool:
         """Return whether a fake tensor is static and means its bytes as they are; many are asked again."""
@@ -92,6 +70,16 @@ class FakeViews:
                 return False
             self._plain[id(tensor)] = tensor
         return True
+
+    def _on_storage(self, base: torch.Tensor, layout: Layout) -> torch.Tensor:
+        """Return one of a given layout on the storage of another one, whose dtype it has."""
+        device = base.device
+        pattern = self._patterns.get(device)
+        if pattern is None:
+            meta = _torch.meta_on_storage(base, layout)
+            self._patterns[device] = pattern = _torch.faked(self._fake_mode, meta, device)
+        found: torch.Tensor = _torch.faked_as(pattern, _torch.meta_on_storage(base, layout))
+        return found
 
     def _is_right(self, known: Any, key: tuple[Any, ...]) -> bool:
         storage, dtype, (sizes, strides, offset) = key

@@ -133,7 +133,7 @@ def _eager_views(
             val = made[view.label].meta["val"]
             strides = value.stride() if view.form == "slice" else val.stride()
             if emitter.views.is_plain(val) and strides == val.stride():
-                value = emitter.views.fakes.like(val)
+                value = emitter.views.like(val)
             else:
                 shape = val.size(), strides
                 value = _torch.run_fake(emitter.fake_mode, aten.empty_strided.default, shape, like(val))

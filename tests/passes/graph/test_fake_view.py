@@ -164,7 +164,7 @@ def test_what_is_made_by_a_pattern_is_what_its_class_makes(mode: Any, is_on: boo
     views = FakeViews(mode)
     with mode if is_on else contextlib.nullcontext():
         made = [views.value(aten.select.int, (base, 0, i)) for i in range(3)]
-        alike = views.fakes.like(base)
+        alike = views.like(base)
     for view in made:
         assert view is not None and view.__dict__ == expected.__dict__
         assert torch._C._dispatch_keys(view) == torch._C._dispatch_keys(expected)
