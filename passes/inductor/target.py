@@ -15,11 +15,10 @@ from ..ops.in_place_form import in_place_form, is_lowered_apart
 from ..ops.schema import argument, is_operator, schema_of, tensors, traits_of
 from ..ops.true_strides import has_usual_strides
 from ..reason import Reason
-from ..reinplacing.facts.candidate import Candidate
+from ..reinplacing.facts.candidate import Candidate, Refusal
 from ..reinplacing.facts.decision import Decision
 from ..reinplacing.facts.model import Model
 from ..reinplacing.facts.place import Storage
-from ..reinplacing.facts.refusal import Refusal
 from ..reinplacing.facts.target import Target
 from ..reinplacing.kinds import view_scatter
 from ._torch import takes_program_inputs

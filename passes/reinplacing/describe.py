@@ -15,10 +15,9 @@ from ..ops.wrapper import base_views, called
 from ..reason import Reason, listing
 from ..report import Blocker, Other, Outcome, Report
 from .facts import price
-from .facts.candidate import Candidate, Snapshot
+from .facts.candidate import Candidate, Refusal, Snapshot
 from .facts.decision import Decision
 from .facts.place import Storage, Write
-from .facts.refusal import Refusal
 from .hint import Hints, kept_for
 
 # What is saved for the backward, as an argument of the output: its own name is torch's, and changes with it.

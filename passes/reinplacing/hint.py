@@ -10,9 +10,8 @@ from torch.fx import Node
 from ..ops.schema import is_operator
 from ..ops.wrapper_names import wraps_operator
 from ..reason import Reason, listing
-from .facts.candidate import Candidate, Snapshot
+from .facts.candidate import Candidate, Refusal, Snapshot
 from .facts.decision import Decision
-from .facts.refusal import Refusal
 from .taken import Taken
 
 _FEW = 2000

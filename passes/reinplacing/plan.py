@@ -19,10 +19,10 @@ from ..ops import higher_order
 from ..report import Outcome, Report
 from .decide.settle import decided
 from .describe import describe
-from .facts.calls import Calls
 from .facts.decision import Decision
 from .facts.model import calls_of
 from .facts.options import Options
+from .facts.premises import Calls
 from .rewrite import apply
 
 

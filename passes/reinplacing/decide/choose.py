@@ -18,10 +18,9 @@ from torch.fx import Node
 
 from ...reason import Reason
 from ..facts import price
-from ..facts.candidate import Candidate
+from ..facts.candidate import Candidate, Refusal
 from ..facts.decision import Decision
 from ..facts.model import Model
-from ..facts.refusal import Refusal
 from ..model.build import build
 from .conditions import broken, judge
 from .escape import Escapes

@@ -22,10 +22,9 @@ from ...memory.geometry import Geometry, clipped
 from ...memory.region import Region
 from ...reason import Reason
 from ..facts import price
-from ..facts.candidate import Candidate
+from ..facts.candidate import Candidate, Refusal
 from ..facts.decision import Decision
 from ..facts.place import SEEN, Place, Read, Storage, Write
-from ..facts.refusal import Refusal
 from . import part_copy
 from .no_change import is_unchanged, lies_there
 from .old_value import snapshots

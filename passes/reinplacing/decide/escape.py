@@ -10,10 +10,9 @@ from torch.fx import Node
 
 from ...reason import Reason
 from ..facts import price
-from ..facts.candidate import Candidate
+from ..facts.candidate import Candidate, Refusal
 from ..facts.decision import Decision
 from ..facts.place import Place, Storage
-from ..facts.refusal import Refusal
 
 
 class Escapes:

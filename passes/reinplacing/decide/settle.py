@@ -12,12 +12,11 @@ from ...graph.sizes import is_named
 from ...memory.geometry import may_be_padded
 from ...memory.region import as_size
 from ...ops.views import is_absolute
-from ..facts.calls import Calls
 from ..facts.candidate import Candidate
 from ..facts.decision import Decision
 from ..facts.model import Model
 from ..facts.options import Options
-from ..facts.premises import Premises
+from ..facts.premises import Calls, Premises
 from ..model.build import build
 from .choose import best, improved
 from .own_layout import own_layouts

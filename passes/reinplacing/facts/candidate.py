@@ -1,4 +1,4 @@
-"""Candidates: operands whose results could live in their storage, and copies made so that some do."""
+"""Candidates: operands whose results could live in their storage, why some are cloned, and other copies."""
 
 from __future__ import annotations
 
@@ -87,6 +87,21 @@ class Candidate:
 
     def __str__(self) -> str:
         return " and ".join(f"{op}.{arg}" for op, arg in self.labels)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a candidate is cloned.
+
+    Args:
+        reason: the condition that failed.
+        blockers: the nodes that hold it back.
+        culprits: accepted candidates of which cutting any one would lift the refusal.
+    """
+
+    reason: Reason
+    blockers: tuple[Node, ...] = ()
+    culprits: frozenset[int] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

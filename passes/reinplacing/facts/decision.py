@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from torch.fx import Node
 
 from ...memory.region import Region
-from .candidate import Candidate, PartCopy, Snapshot
+from .candidate import Candidate, PartCopy, Refusal, Snapshot
 from .model import Model
 from .pending import Pending
 from .place import Read, Storage, Write
-from .refusal import Refusal
 
 _TESTS_PER_NODE = 64  # comparisons of regions; a graph that needs more keeps copies instead of compile time
 

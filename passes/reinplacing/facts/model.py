@@ -25,12 +25,11 @@ from ...graph.summary import Summaries
 from ...memory.geometry import Geometry
 from ...memory.region import Region
 from ...reason import Reason
-from .calls import Calls
 from .candidate import Candidate
 from .options import Options
 from .pending import Shelves
 from .place import Place, Read, Storage, Unseen, Value, Write, collect, mapped, places, reads_alike
-from .premises import Premises
+from .premises import Calls, Premises
 from .target import Target
 
 

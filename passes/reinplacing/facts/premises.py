@@ -1,4 +1,4 @@
-"""What a graph is decided under: what earlier decisions about it taught."""
+"""What a graph is decided under: what earlier decisions about it taught, and what is known of its calls."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import dataclasses
 from typing import Any
 
 from torch.fx import Node
+
+from ...graph.layouts import Known
+from ...graph.summary import Summaries
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -39,3 +42,19 @@ class Order:
     nodes: tuple[Node, ...]
     reordered: dict[Node, tuple[Node, ...]]
     unlocks: dict[tuple[Node, Any], tuple[Node, ...]] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Calls:
+    """What is known about the calls of subgraphs in one graph.
+
+    Args:
+        summaries: of the subgraphs.
+        known: of the values of all graphs.
+        inner: whether another graph calls this one, and goes by the strides of what it returns, and by where
+            it begins.
+    """
+
+    summaries: Summaries
+    known: Known
+    inner: bool = False

@@ -10,8 +10,7 @@ from typing import Any
 
 from torch.fx import Graph, Node
 
-from .candidate import Candidate
-from .refusal import Refusal
+from .candidate import Candidate, Refusal
 
 
 class Target:

@@ -21,11 +21,10 @@ from ...ops.views import is_absolute
 from ...ops.wrapper_names import is_wrapper
 from ...reason import Reason
 from ..facts import price
-from ..facts.calls import Calls
 from ..facts.model import Model
 from ..facts.options import DEFAULT, Options
 from ..facts.place import SEEN, Place, Unseen, Write, followed, mapped, places
-from ..facts.premises import Premises
+from ..facts.premises import Calls, Premises
 from ..kinds import kind
 from ..kinds.view_scatter import check_reach
 from ..layout import hidden_alias

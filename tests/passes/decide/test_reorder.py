@@ -15,8 +15,8 @@ from pytest_reinplace.passes.fuzz.graph import RandomGraph
 from pytest_reinplace.passes.fuzz.late_order import delayed
 from pytest_reinplace.passes.graph.movable import is_barrier, is_movable
 from pytest_reinplace.passes.reinplacing.decide.choose import best, decide
+from pytest_reinplace.passes.reinplacing.facts.candidate import Refusal
 from pytest_reinplace.passes.reinplacing.facts.price import held_bytes, peak_bytes
-from pytest_reinplace.passes.reinplacing.facts.refusal import Refusal
 from pytest_reinplace.passes.reinplacing.model.build import build
 from pytest_reinplace.passes.strategies import random_graph
 from pytest_reinplace.passes.verify import assert_equivalent

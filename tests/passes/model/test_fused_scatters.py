@@ -12,8 +12,8 @@ from pytest_reinplace.passes.fuzz.builder import GraphBuilder
 from pytest_reinplace.passes.inductor.target import INDUCTOR
 from pytest_reinplace.passes.reason import Reason
 from pytest_reinplace.passes.reinplacing.decide.choose import decide
+from pytest_reinplace.passes.reinplacing.facts.candidate import Refusal
 from pytest_reinplace.passes.reinplacing.facts.options import Options
-from pytest_reinplace.passes.reinplacing.facts.refusal import Refusal
 from pytest_reinplace.passes.reinplacing.facts.target import NODE_BY_NODE
 from pytest_reinplace.passes.reinplacing.model.build import build
 from pytest_reinplace.passes.reinplacing.run import analyze_graph, reinplace_graph
