@@ -18,7 +18,6 @@ from ...memory.region import Region, as_size, is_static
 from ...ops import higher_order, wording
 from ...ops.schema import OpSchema, argument, has_tensor, is_operator, schema_of, tensors
 from ...ops.views import is_absolute
-from ...ops.wrapper_names import is_wrapper
 from ...reason import Reason
 from ..facts import price
 from ..facts.model import Model
@@ -134,12 +133,6 @@ def _input_place(model: Model, node: Node, tensor: torch.Tensor, keys: list[int 
         storage.close(Reason.UNKNOWN_OP, node)
     model.given.update(dict.fromkeys(mine, storage))
     return model.at(storage, tensor)
-
-
-def _visit_wrapper(model: Model, node: Node) -> None:
-    """Visit a wrapper of operators or kernels that write, of which nothing was declared."""
-    if not kind.visit_call(model, node):
-        _visit_unknown(model, node)
 
 
 def _visit_other(model: Model, node: Node) -> None:
@@ -320,6 +313,4 @@ def _visitor(node: Node) -> Callable[[Model, Node], None]:
         return _visit_getitem
     if declared.is_declared(node):
         return _visit_other
-    if is_operator(node.target):
-        return _visit_operator
-    return _visit_wrapper if is_wrapper(node.target) else _visit_other
+    return _visit_operator if is_operator(node.target) else _visit_other
