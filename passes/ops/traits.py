@@ -148,10 +148,13 @@ _ROWS: tuple[tuple[str, Traits], ...] = (
     ("aten::_reshape_alias_copy", Traits(hides_accesses=True, by_strides=True)),
     # Sizes and strides.
     ("aten::sym_size aten::sym_numel aten::size aten::numel aten::dim aten::is_same_size", _META),
-    ("aten::is_contiguous aten::sym_is_contiguous aten::is_non_overlapping_and_dense", _META),
     ("aten::rand_like aten::randn_like aten::randint_like aten::new_empty aten::new_zeros", _META),
     ("aten::new_ones aten::new_full aten::new_empty_strided", _META),
-    ("aten::sym_stride aten::stride", Traits(meta_only=True, asks_strides=True)),
+    (
+        "aten::sym_stride aten::stride aten::is_contiguous aten::sym_is_contiguous "
+        "aten::is_non_overlapping_and_dense",
+        Traits(meta_only=True, asks_strides=True),
+    ),
     ("aten::sym_storage_offset aten::storage_offset", Traits(meta_only=True, asks_offset=True)),
     # Tensors made of nothing. A user of `empty` may choose a layout while nothing is written into it.
     ("aten::empty_like aten::zeros_like aten::ones_like", Traits(meta_only=True, is_factory=True)),

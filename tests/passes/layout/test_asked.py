@@ -57,6 +57,7 @@ USES: dict[str, Use] = {
     "reshape_alias": lambda b, p: b.call(aten._reshape_alias.default, p, [p.meta["val"].numel()], [1]),
     "offset": lambda b, p: b.call(aten.add.Tensor, p, b.call(aten.sym_storage_offset.default, p)),
     "stride": lambda b, p: b.call(aten.add.Tensor, p, b.call(aten.sym_stride.int, p, 0)),
+    "contiguous": lambda b, p: b.call(aten.add.Tensor, p, b.call(aten.is_contiguous.default, p)),
     "size": lambda b, p: b.call(aten.add.Tensor, p, b.call(aten.sym_size.int, p, 0)),
 }
 
@@ -71,6 +72,7 @@ def test_a_part_of_a_tensor_is_written_only_where_nobody_can_tell(use: str, narr
         "as_strided from an offset",
         "reshape_alias",
         "stride",
+        "contiguous",
     }
     legal = use == "size" or (not narrow and use in moves_along)
     assert report.reinplaced == (["aten::index_put.self"] if legal else [])
