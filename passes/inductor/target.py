@@ -20,7 +20,6 @@ from ..reinplacing.facts.decision import Decision
 from ..reinplacing.facts.model import Model
 from ..reinplacing.facts.place import Storage
 from ..reinplacing.facts.target import Target
-from ..reinplacing.kinds import view_scatter
 from ._torch import takes_program_inputs
 from .defects import defended
 from .lowering import is_computed, is_stored_by_inductor
@@ -108,23 +107,17 @@ def _is_behind_indices(node: Node | None) -> bool:
     return node is not None
 
 
-def is_born_by_a_write(decision: Decision, root: Storage) -> bool:
-    """Return whether a buffer begins as a copy that is written: the next write into it is the second one.
+def _may_begin_as_a_copy(decision: Decision, root: Storage) -> bool:
+    """Return whether a buffer may begin as a copy that is written: the next write into it is the second one.
 
-    So does what a refused wrapper makes, and what Inductor lowers functional operators to whose in-place
-    form it lowers.
+    So may what could be written in place and is not, but for clones, and what Inductor lowers functional
+    operators to whose in-place form it lowers.
     """
-    node, maker = root.node, decision.model.made_by.get(root)
-    if not is_operator(node.target):
-        return maker is not None
-    schema = schema_of(node.target)
-    if schema.writes_through is not None:
-        is_cloned = maker is not None and (
-            maker.index in decision.early or view_scatter.begins_at_operand(decision.model, maker)
-        )
-        return is_cloned or not schema.is_computed_scatter
-    form = in_place_form(node.target)
-    return form is not None and _torch.is_lowered(form)
+    target, maker = root.node.target, decision.model.made_by.get(root)
+    if maker is not None or not is_operator(target):
+        return maker is not None and not maker.kind.is_clone
+    form = in_place_form(target)
+    return schema_of(target).writes_through is not None or (form is not None and _torch.is_lowered(form))
 
 
 def lost_by_exchange(decision: Decision, candidate: Candidate) -> Node | None:
@@ -147,7 +140,7 @@ def lost_by_exchange(decision: Decision, candidate: Candidate) -> Node | None:
     for earlier in decision.path(candidate.operand.storage):
         if not earlier.kind.is_clone:
             return earlier.node
-    if is_born_by_a_write(decision, root):
+    if _may_begin_as_a_copy(decision, root):
         return root.node
     earlier_reads = (r for r in decision.model.reads[root] if r.time < candidate.time)
     return next((r.node for r in earlier_reads if not _takes_whole(decision, r.node, root)), None)
