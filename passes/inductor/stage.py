@@ -134,7 +134,7 @@ class ReinplacePass(CustomGraphPass):
     @paused()
     def _applied(self, graph: Graph) -> tuple[Report, str]:
         """Rewrite a graph and return what was decided, or why nothing was."""
-        attempts.compared(by_peak=self.policy == "peak")
+        attempts.now().by_peak = self.policy == "peak"
         why, journal = why_unwatched(), Journal(graph)
         if why:
             why = f"{_SKIPPED}: fusions are not checked, {why}"
@@ -166,7 +166,7 @@ class ReinplacePass(CustomGraphPass):
         move_with_bases(graph)
         report = self._reinplaced(graph, target) if target else Report()
         if target is INDUCTOR and self.order == "free":
-            attempts.wrote(computed_in_inputs.compute(graph) > 0)
+            attempts.now().writes |= computed_in_inputs.compute(graph) > 0
             _store_early(graph)
         single_lists.store_apart(graph)
         windows.reshape(graph)
@@ -187,9 +187,9 @@ class ReinplacePass(CustomGraphPass):
     def _reinplaced(self, graph: Graph, target: Target) -> Report:
         """Write in place what may be; where a caller makes an output anew, nothing is kept for it."""
         if not kind.occurs_in(graph, target):
-            attempts.reinplaced(writes=False)
+            attempts.now().reinplaced(writes=False)
             return Report()
-        policy: Policy = "speed" if attempts.does("speed") else self.policy
+        policy: Policy = "speed" if "speed" in attempts.now().changes else self.policy
         asking = return_inputs(graph, regenerated_outputs(graph))
         options = Options(policy, self.order, target, caller_of(graph))
         single_lists.take_apart(single_lists.singles(graph))
@@ -234,17 +234,17 @@ def _is_settled(decision: Decision) -> bool:
     single_lists.take_apart(parted)
     if not parted:
         writes = any(map(decision.accepted, decision.model.candidates))
-        attempts.reinplaced(writes=writes)
+        attempts.now().reinplaced(writes=writes)
         if differs_for_speed(decision):
-            attempts.might("speed")
+            attempts.now().might("speed")
     return not parted
 
 
 def _store_early(graph: Graph) -> None:
     """Let inputs be written before the end, where that is tried."""
     if places := epilogues.early(graph):
-        attempts.might("stores early")
-        if attempts.does("stores early"):
+        attempts.now().might("stores early")
+        if "stores early" in attempts.now().changes:
             epilogues.store(places)
 
 

@@ -48,7 +48,7 @@ class Attempt:
         cheapest: the cheapest of the attempts before.
         untried: further changes, each of which might be cheaper.
         graphs: how many graphs were reinplaced in it: subgraphs have schedules of their own.
-        writes: whether anything was written in place in one of them.
+        writes: whether anything was written in place in one of them, by a candidate or otherwise.
         by_peak: whether the way that holds less is the cheaper one, whatever it moves (``policy="peak"``).
         why: why nothing is reinplaced, where nothing is.
         settled: what is to be called once this attempt is the one that counts.
@@ -65,6 +65,17 @@ class Attempt:
     why: str = ""
     settled: list[Callable[[], None]] = dataclasses.field(default_factory=list)
     copied: list[tuple[Outcome, str]] = dataclasses.field(default_factory=list)
+
+    def reinplaced(self, *, writes: bool) -> None:
+        """Note what became of a graph in this attempt."""
+        self.graphs += 1
+        self.writes |= writes
+        self.untried = self.untried if self.graphs == 1 else ()
+
+    def might(self, change: Change) -> None:
+        """Note that a change might be cheaper for the graph that was reinplaced last."""
+        if self.graphs == 1 and self.cheapest is None:
+            self.untried += (change,)
 
     def judge(self) -> None:
         """Raise ``NotReinplaced`` if this attempt copies what must be in place."""
@@ -118,49 +129,14 @@ class Retry(Exception):
 _attempt: contextvars.ContextVar[Attempt | None] = contextvars.ContextVar("attempt", default=None)
 
 
-def current() -> Attempt | None:
-    """Return the attempt that is being made; ``None`` where a graph is lowered once, whatever comes of it."""
-    return _attempt.get()
-
-
-def does(change: Change) -> bool:
-    """Return whether something is done otherwise in this attempt than in the first one."""
-    return change in (_attempt.get() or Attempt()).changes
+def now() -> Attempt:
+    """Return the attempt that is being made; one that nobody asks for where a graph is lowered only once."""
+    return _attempt.get() or Attempt(is_last=True)
 
 
 def why_functional() -> str:
     """Return why nothing is reinplaced in this attempt, ``""`` where something may be."""
-    return (_attempt.get() or Attempt()).why
-
-
-def reinplaced(*, writes: bool) -> None:
-    """Note what became of a graph in this attempt."""
-    attempt = _attempt.get()
-    if attempt is not None:
-        attempt.graphs += 1
-        attempt.writes |= writes
-        attempt.untried = attempt.untried if attempt.graphs == 1 else ()
-
-
-def might(change: Change) -> None:
-    """Note that a change might be cheaper for the graph that was reinplaced last."""
-    attempt = _attempt.get()
-    if attempt is not None and attempt.graphs == 1 and attempt.cheapest is None:
-        attempt.untried += (change,)
-
-
-def compared(*, by_peak: bool) -> None:
-    """Note how the ways of a graph are compared."""
-    attempt = _attempt.get()
-    if attempt is not None:
-        attempt.by_peak = by_peak
-
-
-def wrote(something: bool) -> None:
-    """Note whether something was written in place in this attempt that no candidate is."""
-    attempt = _attempt.get()
-    if attempt is not None:
-        attempt.writes |= something
+    return now().why
 
 
 def must_not_copy(copied: list[Outcome], why: str) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from . import _torch, results
-from .attempts import Attempt, Retry, current
+from .attempts import Attempt, Retry, now
 from .cost import cost_of
 from .hook import Hook, log, warn
 from .late_reads import late_reads
@@ -41,12 +41,12 @@ class ScheduleCheck(Hook):
         Raises:
             Retry: they compute something else, or might cost less, and the graph can be lowered once more.
         """
-        found, attempt = _asked(problem, nodes, "schedules are not checked") or "", current()
-        if found and attempt is not None and attempt.cheapest is not None:
+        found, attempt = _asked(problem, nodes, "schedules are not checked") or "", now()
+        if found and attempt.cheapest is not None:
             raise Retry(attempt.cheapest.again(), found)  # which was right
         for watcher in _watchers.get() if found else ():
             watcher(found)
-        if attempt is None or attempt.is_last:
+        if attempt.is_last:
             if found:
                 log.warning("Inductor's schedule is wrong, and nothing can be done: %s", found)
         elif found:

@@ -287,7 +287,7 @@ def test_it_is_no_failure_of_inductor_that_writes_in_place_may_be_to_blame_for()
 
     def compile_one(gm: Any) -> None:
         calls.append(gm)
-        attempts.reinplaced(writes=True)
+        attempts.now().reinplaced(writes=True)
         raise NotReinplaced([])
 
     gm, _ = functional(in_place, arange(4, 4), arange(4, 4))
