@@ -36,11 +36,19 @@ else:
     CustomGraphPass = custom_graph_pass()
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class NotePass(CustomGraphPass):
-    """Notes in Dynamo's graph what calls that write are given (``pre_grad_custom_pass``)."""
+class _Pass(CustomGraphPass):
+    """A pass that is known by its kind and its arguments."""
 
-    name: str = "note"
+    __slots__ = ()
+
+    def uuid(self) -> Any:
+        """Identify the pass by these, by its source and by what was declared about operators."""
+        return ("pytest-reinplace", repr(self), *state())
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NotePass(_Pass):
+    """Notes in Dynamo's graph what calls that write are given (``pre_grad_custom_pass``)."""
 
     def __call__(self, graph: Graph) -> None:
         """Note it in a graph and in those that it calls, as Inductor calls it."""
@@ -51,24 +59,18 @@ class NotePass(CustomGraphPass):
         except Exception as error:  # noqa: BLE001  (a compile never fails because of us)
             skip(journal, "what calls are given is not noted", error)
 
-    def uuid(self) -> Any:
-        """Identify the pass by its source."""
-        return ("pytest-reinplace", self.name, *state())
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ProtectPass(CustomGraphPass):
+class ProtectPass(_Pass):
     """Drops what changes nothing, but no copy that matters (``joint_custom_pre_pass``).
 
     It runs once more behind the joint-graph patterns (``joint_custom_post_pass``), for what they leave.
 
     Args:
-        name: how logs and caches call it.
         stage: as for ``inductor_options``.
         is_last: whether it is the one behind the patterns.
     """
 
-    name: str = "protect"
     stage: Stage = "reinplace"
     is_last: bool = False
 
@@ -100,23 +102,17 @@ class ProtectPass(CustomGraphPass):
         except Exception as error:  # noqa: BLE001  (a compile never fails because of us)
             skip(journal, "copies are not protected", error)
 
-    def uuid(self) -> Any:
-        """Identify the pass by its source and by what was declared about operators."""
-        return ("pytest-reinplace", self.name, self.stage, self.is_last, *state())
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class RulesPass(CustomGraphPass):
+class RulesPass(_Pass):
     """Our rules in the place of those of Inductor's post-grad stage (``post_grad_custom_pre_pass``).
 
     Single rules of Inductor's cannot be switched off. Ours come before, and leave them nothing to find.
 
     Args:
-        name: how logs and caches call it.
         order: as for ``inductor_options``.
     """
 
-    name: str = "rules"
     order: Ordering = "free"
 
     @paused()
@@ -131,10 +127,6 @@ class RulesPass(CustomGraphPass):
                 inductor_step("move_constructors_to_gpu")(graph)
         except Exception as error:  # noqa: BLE001  (a compile never fails because of us)
             skip(journal, "Inductor's own rules decide", error)
-
-    def uuid(self) -> Any:
-        """Identify the pass by its source and by what was declared about operators."""
-        return ("pytest-reinplace", self.name, self.order, *state())
 
     def _moves(self) -> bool:
         """Return whether nodes may move: in inference, as Inductor's do, or where its setting says so."""
