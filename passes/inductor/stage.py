@@ -22,7 +22,7 @@ from torch.fx import Graph, Node
 from .. import _torch
 from ..errors import OutsideTensorError
 from ..graph.collector import paused
-from ..graph.journal import Journal
+from ..graph.journal import Journal, erase
 from ..ops.computed import is_factory
 from ..ops.schema import is_operator, schema_of, tensors
 from ..ops.wrapper_names import calls_of
@@ -53,7 +53,7 @@ from .mend import concatenated, epilogues, single_lists, windows
 from .mend.copied_views import clone_sources
 from .mend.input_offsets import put_into_copies, rebase
 from .mend.marked_written import mark
-from .mend.returned_views import forget, return_inputs
+from .mend.returned_views import return_inputs
 from .mend.stored_early import realize
 from .mend.wrapper_operands import copy_operands
 from .mend.wrapper_views import move_with_bases
@@ -194,7 +194,7 @@ class ReinplacePass(CustomGraphPass):
         options = Options(policy, self.order, target, caller_of(graph))
         single_lists.take_apart(single_lists.singles(graph))
         report = reinplace_graph(graph, options, _is_settled)
-        forget(graph, asking)
+        erase(graph, asking)
         return report
 
     def __call__(self, graph: Graph) -> None:

@@ -35,7 +35,7 @@ def return_inputs(graph: Graph, regenerated: Mapping[int, int]) -> list[Node]:
         regenerated: the positions of such outputs, each with that of its input.
 
     Returns:
-        Nodes that ask where the others begin: for ``forget``, when the graph is decided.
+        Nodes that ask where the others begin: to be erased when the graph is decided.
     """
     if not regenerated:
         return []
@@ -63,12 +63,6 @@ def return_inputs(graph: Graph, regenerated: Mapping[int, int]) -> list[Node]:
     unused = dict.fromkeys(n for n, new in zip(leaves, returned, strict=True) if n is not new and is_view(n))
     erase(graph, [n for n in unused if not n.users])
     return asking
-
-
-def forget(graph: Graph, asking: list[Node]) -> None:
-    """Erase the nodes that asked where outputs begin."""
-    for node in asking:
-        graph.erase_node(node)
 
 
 def _written(source: Node, base: Node | None, views: list[Node]) -> Node | None:

@@ -18,7 +18,7 @@ from pytest_reinplace.passes.post_grad import no_ops
 
 from ..trace import arange, functional, ops
 
-DECIDING = ("regenerated_outputs", "return_inputs", "reinplace_graph", "forget")
+DECIDING = ("regenerated_outputs", "return_inputs", "reinplace_graph", "erase")
 MENDS = (
     *("move_with_bases", "copy_operands", "clone_all", "call_kernels", "realize", "mark", "delay_buffers"),
     *("rebase", "put_into_copies"),

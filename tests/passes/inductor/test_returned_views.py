@@ -11,11 +11,11 @@ import torch
 
 from pytest_reinplace.passes import Reason, Report, inductor_options, observe
 from pytest_reinplace.passes.fuzz.builder import GraphBuilder
+from pytest_reinplace.passes.graph.journal import erase
 from pytest_reinplace.passes.inductor import stage
 from pytest_reinplace.passes.inductor.mend.returned_views import (
     _differ,
     _is_told_by_sizes,
-    forget,
     return_inputs,
 )
 
@@ -156,7 +156,7 @@ def test_what_is_not_copied_into_that_input_is_asked_where_it_begins() -> None:
     other = next(i for i, n in enumerate(gm.graph.nodes) if not isinstance(n.meta["val"], Tensor))
     asking = return_inputs(gm.graph, {0: other})
     assert [n.target for n in asking] == [aten.sym_storage_offset.default]
-    forget(gm.graph, asking)
+    erase(gm.graph, asking)
     assert str(gm.graph) == before
 
 
