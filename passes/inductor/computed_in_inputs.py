@@ -42,7 +42,8 @@ _MOST_READERS = 64  # of what is in an input, or before a value: with more of th
 def compute(graph: Graph) -> int:
     """Let values be computed in the inputs that take them; returns how many."""
     epilogues = list(graph.find_nodes(op="call_function", target=aten.copy_.default))
-    return _Inputs(graph).compute(epilogues) if epilogues else 0
+    inputs = _Inputs(graph) if epilogues else None
+    return sum(map(inputs.compute, epilogues)) if inputs else 0
 
 
 class _Inputs:
@@ -57,11 +58,8 @@ class _Inputs:
         self._lists: dict[Node, bool] = {}  # which are stored
         self._stored: dict[Node, bool] = {}  # which values are computed and would be in memory
 
-    def compute(self, epilogues: list[Node]) -> int:
-        """Move each epilogue to its value, and store earlier values there as well; returns how many."""
-        return sum(map(self._computed, epilogues))
-
-    def _computed(self, epilogue: Node) -> int:
+    def compute(self, epilogue: Node) -> int:
+        """Move an epilogue to its value, and store earlier values there as well; returns how many."""
         given, source = epilogue.args[:2]
         if not isinstance(source, Node) or not isinstance(given, Node) or given.op != "placeholder":
             return 0

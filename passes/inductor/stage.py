@@ -245,7 +245,8 @@ def _store_early(graph: Graph) -> None:
     if places := epilogues.early(graph):
         attempts.now().might("stores early")
         if "stores early" in attempts.now().changes:
-            epilogues.store(places)
+            for epilogue, place in places.items():
+                place.append(epilogue)
 
 
 def delay_buffers(graph: Graph) -> None:

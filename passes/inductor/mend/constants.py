@@ -63,9 +63,7 @@ def _is_worth_it(constant: Node, users: list[Node]) -> bool:
 def _give(graph: Graph, constants: list[Node], users: list[Node]) -> None:
     """Give users a constant of their own, which is not merged with any other."""
     size, *value = constants[0].args
-    emitter = Emitter(graph)
     args = tuple(size), *value  # type: ignore[arg-type]
-    own = emitter.call(users[0], aten.full.default, args, constants[0].kwargs)
-    own.meta["val"] = emitter.value(own)
+    own = Emitter(graph).view(users[0], aten.full.default, args, constants[0].kwargs)
     for constant in constants:
         constant.replace_all_uses_with(own, delete_user_cb=set(users).__contains__)

@@ -67,12 +67,6 @@ def early(graph: Graph) -> dict[Node, Node]:
     return found
 
 
-def store(places: dict[Node, Node]) -> None:
-    """Move epilogues behind the nodes that ``early`` returned for them."""
-    for epilogue, place in places.items():
-        place.append(epilogue)
-
-
 def shared_inputs(graph: Graph) -> set[Node]:
     """Return the inputs that may share bytes with another one."""
     first: dict[Any, Node] = {}

@@ -34,8 +34,7 @@ def _of_products(graph: Graph) -> int:
     emitter = Emitter(graph)
     for node in found:
         first, second = node.args
-        product = emitter.call(node, aten.mul.Tensor, (second, node.kwargs["alpha"]))
-        product.meta["val"] = emitter.value(product)
+        product = emitter.view(node, aten.mul.Tensor, (second, node.kwargs["alpha"]))
         node.args, node.kwargs = (first, product), {}
     return len(found)
 

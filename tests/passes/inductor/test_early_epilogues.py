@@ -34,7 +34,8 @@ def moved(fn: Callable[..., Any], *args: Any) -> list[str]:
     gm, inputs = functional(fn, *args)
     expected = copy.deepcopy(gm)
     places = epilogues.early(gm.graph)
-    epilogues.store(places)
+    for epilogue, place in places.items():
+        place.append(epilogue)
     gm.graph.lint()
     gm.recompile()
     verify.assert_equivalent(expected, gm, inputs)
@@ -161,7 +162,8 @@ def test_what_is_in_its_place_already_stays_and_the_others_keep_their_order() ->
     b.graph.output((product,))
     places = epilogues.early(b.graph)
     assert places == {second: negated, third: first}
-    epilogues.store(places)
+    for epilogue, place in places.items():
+        place.append(epilogue)
     assert [node.target for node in b.graph.nodes if node.op == "call_function"] == [
         *(aten.mul.Tensor, aten.neg.default, aten.copy_.default, aten.copy_.default, aten.copy_.default),
         aten.mm.default,
