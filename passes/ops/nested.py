@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from torch.fx import Node
+from torch.fx.node import map_arg
 
 LISTS = (list, tuple)  # the union of the two would be made anew each time it is asked for
 T = TypeVar("T")
@@ -26,22 +27,8 @@ def inside(kind: type[T], value: Any) -> Iterator[T]:
 def nodes(value: Any) -> list[Node]:
     """Return the nodes inside the arguments of a node, in order, once for each use."""
     found: list[Node] = []
-    _add_nodes(value, found)
+    map_arg(value, found.append)
     return found
-
-
-def _add_nodes(value: Any, found: list[Node]) -> None:
-    if isinstance(value, Node):
-        found.append(value)
-    elif isinstance(value, LISTS):
-        for item in value:
-            if item is not None:
-                _add_nodes(item, found)
-    elif isinstance(value, dict):
-        for item in value.values():
-            _add_nodes(item, found)
-    elif isinstance(value, slice):
-        _add_nodes((value.start, value.stop, value.step), found)
 
 
 def mapped(kinds: type | tuple[type, ...], one: Callable[[Any], Any], value: Any) -> Any:
