@@ -20,10 +20,6 @@ from .errors import SeamError
 if TYPE_CHECKING:
     from torch._inductor.custom_graph_pass import CustomGraphPass as CustomGraphPass
 
-# Inductor has code for numbers like these on every device.
-_PLAIN = frozenset((torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int64, torch.int32))
-_PLAIN |= {torch.int16, torch.int8, torch.uint8, torch.bool}
-
 
 @functools.cache
 def private(module: str, name: str) -> Any:
@@ -131,9 +127,6 @@ def is_fallback(op: Any) -> bool:
 
 def has_unsupported_type(node: Any) -> bool:
     """Return whether Inductor calls the kernel of an operator since a number is complex, or as rare."""
-    values = (n.meta.get("val") for n in (node, *node.all_input_nodes))
-    if not any(isinstance(v, torch.Tensor) and v.dtype not in _PLAIN for v in values):
-        return False  # which it would find out in 20 microseconds
     return bool(private("torch._inductor.lowering", "fallback_node_due_to_unsupported_type")(node))
 
 

@@ -27,11 +27,11 @@ from ..graph.emit import Emitter
 from ..graph.sizes import shape_env_of
 from ..memory.geometry import Geometry
 from ..memory.region import as_size
-from ..ops.computed import needs_memory
+from ..ops.computed import is_generated, needs_memory
 from ..ops.schema import is_operator, schema_of
 from ..ops.wrapper_names import is_wrapper
 from ..reinplacing.facts.place import reads_alike
-from .lowering import is_computed, is_put_off
+from .lowering import is_put_off
 from .mend.epilogues import shared_inputs
 
 aten: Any = torch.ops.aten
@@ -119,7 +119,7 @@ class _Inputs:
 
     def _is_inlined(self, node: Node) -> bool:
         """Return whether Inductor computes a value where it is used."""
-        return node.op == "call_function" and is_put_off(node, self._lists) and is_computed(node)
+        return node.op == "call_function" and is_put_off(node, self._lists) and is_generated(node)
 
     def _are_alike(self, one: Node, other: Node) -> bool:
         """Return whether two tensors are laid out alike, and begin at the same place in their storages."""

@@ -4,7 +4,7 @@ The questions are alike and not the same. From the widest to the narrowest:
 
 ======================  ==========================================================================
 ``has_code``            an operator is lowered, and not to a call of its kernel
-``is_computed``         Inductor's own code computes it: no product, whose loops take in no other store
+``is_generated``        its own code computes it: no product, whose loops take in no other store
 ``is_put_off``          it may be computed where it is used, and so later than its place in the graph
 ``is_pointwise``        each element is computed where it is used, of few elements
 ``is_of_nothing``       it may be computed of nothing that is in memory
@@ -34,13 +34,6 @@ from ..ops.schema import schema_of, tensors, traits_of
 from ..reinplacing.facts.candidate import Candidate
 
 _MANY = 64  # where Inductor unrolls no more than it does by default
-
-
-def is_computed(node: Node) -> bool:
-    """Return whether Inductor computes a node by itself, and calls no kernel."""
-    if lists.maker(node) is not None:
-        return True
-    return has_code_of(node) and not schema_of(node.target).calls_kernel
 
 
 def is_put_off(node: Node, stored: dict[Node, bool]) -> bool:

@@ -10,7 +10,7 @@ from torch.fx import Graph, Node
 from .. import _torch
 from ..graph.alias import base_of, is_view, viewed
 from ..ops import lists
-from ..ops.computed import MASKS
+from ..ops.computed import MASKS, is_generated
 from ..ops.in_place_form import in_place_form, is_lowered_apart
 from ..ops.schema import argument, is_operator, schema_of, tensors, traits_of
 from ..ops.true_strides import has_usual_strides
@@ -22,7 +22,7 @@ from ..reinplacing.facts.place import Storage
 from ..reinplacing.facts.target import Target
 from ._torch import takes_program_inputs
 from .defects import defended
-from .lowering import is_computed, is_stored_by_inductor
+from .lowering import is_stored_by_inductor
 from .mend.element_op import element_op
 
 
@@ -156,7 +156,7 @@ def _takes_whole(decision: Decision, node: Node, root: Storage) -> bool:
     """Return whether a node is computed of a buffer itself: what takes a view may come after the exchange."""
     places = ((n, decision.model.place(n)) for n in node.all_input_nodes)
     taken = (n for n, place in places if place is not None and decision.root(place.storage) is root)
-    return is_computed(node) and all(n is root.node for n in taken)
+    return is_generated(node) and all(n is root.node for n in taken)
 
 
 def _is_exchanged(candidate: Candidate) -> bool:

@@ -8,9 +8,13 @@ import torch
 from torch.fx import Node
 
 from .. import _torch
+from . import lists
 from .schema import is_operator, schema_of
 
 MASKS = (torch.bool, torch.uint8)
+# Inductor has code for numbers like these on every device.
+_PLAIN = frozenset((torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int64, torch.int32))
+_PLAIN |= {torch.int16, torch.int8, torch.uint8, torch.bool}
 
 
 def has_code(op: Any) -> bool:
@@ -24,8 +28,17 @@ def has_code_of(node: Node) -> bool:
 
 
 def is_generated(node: Node) -> bool:
-    """Return whether Inductor generates code for a node: it ``has_code``, and no number is complex."""
-    return has_code_of(node) and not _torch.has_unsupported_type(node)
+    """Return whether Inductor's own code computes a node: no kernel, as for products and complex numbers."""
+    if lists.maker(node) is not None:
+        return True
+    return has_code_of(node) and not schema_of(node.target).calls_kernel and not _has_rare_numbers(node)
+
+
+def _has_rare_numbers(node: Node) -> bool:
+    """Return whether Inductor calls a kernel because of the numbers; to ask it takes 20 microseconds."""
+    values = (n.meta.get("val") for n in (node, *node.all_input_nodes))
+    is_rare = any(isinstance(v, torch.Tensor) and v.dtype not in _PLAIN for v in values)
+    return is_rare and _torch.has_unsupported_type(node)
 
 
 def needs_memory(op: Any) -> bool:
