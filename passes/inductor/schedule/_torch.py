@@ -341,15 +341,32 @@ def is_known(dep: Any) -> bool:
     return isinstance(dep, private(_DEPENDENCIES, "MemoryDep")) and not dep.is_indirect()
 
 
-def affine(dep: Any) -> tuple[Any, tuple[Any, ...]] | None:
-    """Return the first index of a dependency and its stride per loop, ``None`` where it is no such sum."""
-    index = sympy.expand(dep.index)
-    strides = tuple(index.coeff(v, 1) for v in dep.var_names)
-    first = index - sum(s * v for s, v in zip(strides, dep.var_names, strict=True))
-    first = sympy.expand(first)
-    loops = set(dep.var_names)
-    return (
-        None
-        if loops & set().union(first.free_symbols, *(s.free_symbols for s in strides))
-        else (first, strides)
-    )
+def names_elements(dep: Any) -> bool:
+    """Return whether a dependency names elements of a buffer, be it by what data tell."""
+    return isinstance(dep, private(_DEPENDENCIES, "MemoryDep"))
+
+
+def told_by_data(dep: Any) -> list[Any]:
+    """Return the symbols that stand for numbers which an operation reads to find its elements."""
+    is_read = private(_DEPENDENCIES, "is_indirect")
+    return [symbol for symbol in dep.index.free_symbols if is_read(symbol.name)]
+
+
+def extent(name: str) -> Any:
+    """Return how many elements there are from where a buffer begins to its last one."""
+    buffer = private("torch._inductor.virtualized", "V").graph.get_buffer(name)
+    return buffer.get_layout().storage_size()
+
+
+def affine(dep: Any, *others: Any) -> tuple[Any, tuple[Any, ...]] | None:
+    """Return the first index of a dependency and its stride per loop, ``None`` where it is no such sum.
+
+    Args:
+        dep: the dependency.
+        others: symbols beside the loops' of which there is a stride, too.
+    """
+    index, symbols = sympy.expand(dep.index), (*dep.var_names, *others)
+    strides = tuple(index.coeff(v, 1) for v in symbols)
+    first = sympy.expand(index - sum(s * v for s, v in zip(strides, symbols, strict=True)))
+    is_sum = set(symbols).isdisjoint(set().union(first.free_symbols, *(s.free_symbols for s in strides)))
+    return (first, strides) if is_sum else None

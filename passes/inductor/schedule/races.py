@@ -19,8 +19,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import sympy
+
 from ...memory.geometry import Geometry
-from ...memory.region import Region, as_size
+from ...memory.region import Region, Size, as_size
 from . import _torch
 
 
@@ -160,15 +162,15 @@ class Races:
 
     def _apart(self, a: Any, b: Any) -> bool:
         """Return whether two touch no element both."""
-        if not self._are_known(a, b):
+        home = self.buffer(a.name)
+        if home != self.buffer(b.name) or not (_torch.names_elements(a) and _torch.names_elements(b)):
             return False
-        one, other = _region(a), _region(b)
+        one, other = _region(a, home), _region(b, home)
         return one is not None and other is not None and self._geometry.overlap(one, other) is False
 
     def _are_known(self, a: Any, b: Any) -> bool:
         """Return whether it is known which elements of one buffer two touch."""
-        same = self._written.get(a.name, a.name) == self._written.get(b.name, b.name)
-        return bool(same and _torch.is_known(a) and _torch.is_known(b))
+        return self.buffer(a.name) == self.buffer(b.name) and _torch.is_known(a) and _torch.is_known(b)
 
 
 def _parts(node: Any) -> Iterator[tuple[int | None, Any]]:
@@ -197,16 +199,34 @@ def _once(dep: Any) -> bool:
     return bool(set(dep.var_names) <= dep.index.free_symbols)
 
 
-def _region(dep: Any) -> Region | None:
-    """Return the elements that a dependency names, as bytes; ``None`` where they are not strided."""
-    found = _torch.affine(dep)
+def _region(dep: Any, buffer: str) -> Region | None:
+    """Return the elements that a dependency may name, as bytes; ``None`` where they are not strided.
+
+    A number that is read may be any for which the element is one of the buffer.
+    """
+    read = _torch.told_by_data(dep)
+    found = _torch.affine(dep, *read)
     if found is None:
         return None
-    first, sizes, strides = as_size(found[0]), [], []
-    for size, stride in zip(map(as_size, dep.size), map(as_size, found[1]), strict=True):
+    first, strides = as_size(found[0]), [as_size(s) for s in found[1]]
+    sizes = [as_size(n) for n in dep.size]
+    for i, (size, stride) in enumerate(zip(sizes, strides[: len(sizes)], strict=True)):
         if isinstance(stride, int) and stride < 0:
-            first = first + (size - 1) * stride
-            stride = -stride
-        sizes.append(size)
-        strides.append(stride)
+            first, strides[i] = first + (size - 1) * stride, -stride
+    room = as_size(_torch.extent(buffer)) - min(first, 0) if read and isinstance(first, int) else None
+    for stride in strides[len(sizes) :]:
+        steps = None if room is None else _steps(room, stride)
+        if steps is None:
+            return None
+        sizes.append(steps)
     return Region(first, tuple(sizes), tuple(strides), 1)
+
+
+def _steps(room: Size, stride: Size) -> Size | None:
+    """Return how many elements that lie so far apart fit in; ``None`` where that is not known."""
+    if not sympy.sympify(stride).is_positive:
+        return None
+    if isinstance(room, int) and isinstance(stride, int):
+        return -(-room // stride)
+    steps = sympy.cancel(room / stride)
+    return as_size(steps) if sympy.denom(steps) == 1 else None

@@ -12,6 +12,7 @@ from ..trace import ops
 
 Tensor = torch.Tensor
 Function = Callable[..., list[Tensor]]
+CHOSEN = torch.tensor([3, 5, 7])
 Join = Callable[[Tensor, Tensor], Tensor]
 FP8 = torch.float8_e4m3fn
 SIDE = 64
@@ -309,6 +310,13 @@ def rows_put(x: Tensor, y: Tensor) -> list[Tensor]:
     return [z]
 
 
+def column_put(x: Tensor, y: Tensor) -> list[Tensor]:
+    """Only data tell which rows are written, but they are those of another column than is read."""
+    x[:, 1][CHOSEN] = x[:3, 0]
+    x.select(1, 5).index_add_(0, CHOSEN, x[:3, 2])
+    return [y.sum()]
+
+
 def turned_rows_put(x: Tensor, y: Tensor) -> list[Tensor]:
     rows = torch.arange(0, SIDE, 2)
     z = (x * y).t()
@@ -344,7 +352,7 @@ PAIRS = (
     Pair(overlapping_rows, overlapping_rows_kept, two, ALL),
     Pair(nested_parts, nested_parts_kept, two, ALL),
     *(Pair(p, remembered(p), two, ALL) for p in (product_taken_away, running_sums)),
-    *(Pair(p, remembered(p), two, ALL) for p in (rows_put, turned_rows_put)),
+    *(Pair(p, remembered(p), two, ALL) for p in (rows_put, turned_rows_put, column_put)),
     Pair(halves_counted, remembered(halves_counted), lambda: [square(torch.int32), square(torch.int32)], ALL),
     *(Pair(p, written(p), trained, ALL) for p in (clone_of_a_product, clone_in_a_chain, clone_used_twice)),
 )

@@ -21,6 +21,7 @@ VIEWS = {"part_of_x": ("x",)}
 @pytest.fixture
 def races(monkeypatch: pytest.MonkeyPatch) -> Races:
     monkeypatch.setattr(_torch, "shape_env", lambda: None)
+    monkeypatch.setattr(_torch, "extent", lambda buffer: 96)
     monkeypatch.setattr(MemoryDep, "normalize", lambda self: self)
     buffers = {n: SimpleNamespace(get_aliases=lambda n=n: VIEWS.get(n, ())) for n in (*WRITES, *VIEWS)}
     scheduler = SimpleNamespace(mutation_real_name=WRITES, name_to_buf=buffers)
@@ -57,6 +58,7 @@ def block(name: str, index: Any) -> MemoryDep:
 
 
 STORE = Node(writes=[at("x2", C0 + 1)], reads=[StarDep("x1"), WeakDep("z", "x2")])
+STORE_COLUMN = Node(writes=[at("x2", 12 * C0 + 2)])
 PAIRS: dict[str, tuple[bool, Node, Node]] = {
     "another element": (True, Node(reads=[at("x1")]), STORE),
     "the same one": (False, Node(reads=[at("x1", C0 + 1)]), STORE),
@@ -68,6 +70,16 @@ PAIRS: dict[str, tuple[bool, Node, Node]] = {
     "elements before, backwards": (False, Node(reads=[at("x1", 0 - C0)]), STORE),
     "elements there, backwards": (True, Node(reads=[at("x1", 8 - C0)]), STORE),
     "a place that is read": (True, Node(reads=[at("x1", TMP)]), STORE),
+    "a place in another column": (False, Node(reads=[at("x1", 12 * TMP)]), STORE_COLUMN),
+    "a place in that column": (True, Node(reads=[at("x1", 12 * TMP + 2)]), STORE_COLUMN),
+    "places in both": (True, Node(reads=[at("x1", 12 * TMP + 2 * C0)]), STORE_COLUMN),
+    "a place that is counted from before": (
+        True,
+        Node(reads=[at("x1", 12 * TMP - 10)]),
+        Node(writes=[at("x2", 86, size=1)]),
+    ),
+    "a place that is counted from the end": (True, Node(reads=[at("x1", 84 - 12 * TMP)]), STORE_COLUMN),
+    "a place by its square": (True, Node(reads=[at("x1", 12 * TMP**2)]), STORE_COLUMN),
     "in no order": (True, Node(reads=[at("x1", sympy.Mod(C0, 4))]), STORE),
     "what was written": (False, Node(reads=[at("x2", C0)]), STORE),
     "a first version": (True, Node(reads=[at("x")]), STORE),
