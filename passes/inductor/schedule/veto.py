@@ -40,7 +40,8 @@ class FusionVeto(Hook):
         try:
             _watch(nodes[0])
         except Exception as error:  # noqa: BLE001  (a compile never fails because of us)
-            warn(f"fusions are not checked on this torch: {error!r}")
+            warn(f"fusions are refused unseen on this torch: {error!r}")
+            _torch.fuse_only_if(lambda _one, _two: False, nodes[0])
 
 
 def why_unwatched() -> str:

@@ -245,8 +245,7 @@ def _visit_view(model: Model, node: Node, schema: OpSchema) -> None:
     if not is_unsure and all(_torch.storage_key(view) == key for view in views):
         model.values[node] = model.inside(owner.storage, val)
         if schema.lowered_as_view and not schema.by_strides and isinstance(value, Place):
-            for place in places(model.values[node]):
-                model.geometry.know_part(place.region, value.region, once=not schema.repeats)
+            _note_parts(model, node, value, once=not schema.repeats)
     elif schema.view_or_copy and not is_unsure:
         _visit_pure(model, node)
     else:
@@ -256,6 +255,11 @@ def _visit_view(model: Model, node: Node, schema: OpSchema) -> None:
         owner.storage.close(Reason.UNKNOWN_OP, node)
         region = model.whole.get(owner.storage, owner.region)
         model.values[node] = mapped(lambda t: Place(owner.storage, region, t), val)
+
+
+def _note_parts(model: Model, node: Node, whole: Place, *, once: bool) -> None:
+    for place in places(model.values[node]):
+        model.geometry.know_part(place.region, whole.region, once=once)
 
 
 def _note_unseen(model: Model, node: Node, operand: Any) -> None:

@@ -122,17 +122,21 @@ def test_a_torch_that_lacks_a_name_gets_nothing_in_place(
     assert "scheduler_that_is_no_more" in caplog.text
 
 
+@pytest.mark.parametrize(("step", "program"), [("between", summed_beside), ("__init__", shifted)])
 def test_what_cannot_be_compared_is_not_fused(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    step: str,
+    program: Callable[..., Any],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fails(*_: Any) -> None:
         raise RuntimeError("no such thing")
 
-    monkeypatch.setattr(Races, "between", fails)
+    monkeypatch.setattr(Races, step, fails)
     with caplog.at_level(logging.WARNING):
-        report, is_right = run_shifted(inductor_options(), summed_beside)
+        report, is_right = run_shifted(inductor_options(), program)
     assert is_right and report.clones == []
-    assert caplog.text.count("no such thing") == 1
+    assert caplog.text.count("fusions are refused unseen on this torch: RuntimeError('no such thing')") == 1
 
 
 class Users:
