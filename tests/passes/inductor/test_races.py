@@ -11,6 +11,7 @@ from torch._inductor.dependencies import MemoryDep, StarDep, WeakDep
 
 from pytest_reinplace.passes.inductor.schedule import _torch
 from pytest_reinplace.passes.inductor.schedule.races import Races
+from pytest_reinplace.passes.inductor.schedule.races import _steps as steps_in
 
 C0, C1, TMP = sympy.symbols("c0 c1 tmp0", integer=True)
 # Names that writes gave: the buffers x and y are written twice, z once.
@@ -64,6 +65,7 @@ PAIRS: dict[str, tuple[bool, Node, Node]] = {
     "the same one": (False, Node(reads=[at("x1", C0 + 1)]), STORE),
     "another buffer": (False, Node(reads=[at("y1")]), STORE),
     "a view of it": (True, Node(reads=[at("part_of_x", C0 + 1)]), STORE),
+    "a view of it, which begins elsewhere": (True, Node(reads=[at("part_of_x", C0 + 9)]), STORE),
     "all of it": (True, Node(reads=[StarDep("x1")]), STORE),
     "its order": (False, Node(reads=[WeakDep("x1", "x2")]), STORE),
     "elements behind": (False, Node(reads=[at("x1", C0 + 9)]), STORE),
@@ -111,6 +113,12 @@ def test_two_operations(races: Races, name: str) -> None:
     expected, one, two = PAIRS[name]
     assert (races.between(one, two) is not None) is expected
     assert (races.between(two, one) is not None) is expected
+
+
+def test_steps_between_symbols_fit_in_where_they_divide_the_buffer() -> None:
+    rows = sympy.Symbol("s0", integer=True, positive=True)
+    assert steps_in(8 * rows, rows) == 8
+    assert steps_in(8 * rows + 1, rows) is None and steps_in(8 * rows, -rows) is None
 
 
 def listed(*elements: Node) -> Node:
