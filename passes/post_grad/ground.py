@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -139,16 +140,20 @@ class Ground:
         return False
 
     def replace(self, node: Node, source: Node) -> None:
-        """Put a value in the place of a node that it equals.
-
-        Views of the node say now whose storage they share, and how they lie in it: by that the partitioner
-        tells which values are outputs.
-        """
+        """Put a value in the place of a node that it equals."""
         views = [] if is_view(node) and self.alike(node, source) else views_of(node)
         node.replace_all_uses_with(source)
+        self.revalue(views)
+        node.graph.erase_node(node)
+
+    def revalue(self, views: Sequence[Node]) -> None:
+        """Let views of something else by now say whose storage they share, and how they lie in it.
+
+        By that the partitioner tells which values are outputs, and AOTAutograd what the backward may write
+        its results into.
+        """
         for view in views:
             view.meta["val"] = self.emitter.value(view)
-        node.graph.erase_node(node)
 
 
 def is_plain(val: Any) -> bool:

@@ -24,7 +24,7 @@ from ..graph.alias import is_view
 from ..graph.emit import is_dense
 from ..ops.identities import handed_on
 from ..ops.schema import traits_of
-from .ground import Ground
+from .ground import Ground, views_of
 from .rule import Places, Rule
 
 aten: Any = torch.ops.aten
@@ -86,11 +86,12 @@ def _is_constant(node: Node) -> bool:
 
 def _copy_behind(ground: Ground, node: Node) -> None:
     """Let all users of a node use a copy of it."""
-    users = list(node.users)
+    users, views = list(node.users), views_of(node)
     copy = ground.emitter.view(node.next, aten.clone.default, (node,))  # arithmetic gives no gaps to keep
     ground.sharing.stands_for(copy, node)
     for user in users:
         user.replace_input_with(node, copy)
+    ground.revalue(views)
 
 
 RULE = Rule("no_ops", _removed)

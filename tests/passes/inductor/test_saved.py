@@ -116,6 +116,21 @@ def test_neither_is_a_part_of_a_tensor_of_a_subclass() -> None:
 
 
 @pytest.mark.usefixtures("quick")
+def test_a_part_of_what_is_saved_is_not_written_by_the_backward() -> None:
+    """Behind the product, which Inductor folds away, a copy is put; the part that is returned lies in it."""
+
+    def program(w: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        z = w * 1
+        return z[::2], (z @ w).tanh()
+
+    torch.compiler.reset()
+    w = torch.arange(24.0, requires_grad=True)
+    part, whole = torch.compile(program, fullgraph=True, options=inductor_options())(w)
+    (part.sum() + whole).mul(3).backward()
+    assert torch.equal(part, torch.arange(0.0, 24, 2))
+
+
+@pytest.mark.usefixtures("quick")
 def test_nothing_is_copied_where_the_backward_does_not_read_it() -> None:
     torch.compiler.reset()
     compiled = torch.compile(part_moved, fullgraph=True, options=inductor_options())
