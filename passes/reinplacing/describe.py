@@ -64,11 +64,11 @@ def _outcomes(hints: Hints, candidate: Candidate, known: Known) -> Iterator[Outc
         refusal = Refusal(Reason.SAVED, refusal.blockers)
     if candidate.kind.is_copy and not candidate.kind.is_clone and refusal is None:
         return  # an artefact of functionalization that is gone: nothing that the user wrote
-    if candidate.allocates and refusal is not None:
-        return  # an ordinary functional operator: nothing is copied
     fused = candidate.index in decision.model.fused
     if fused:
         refusal = None
+    if candidate.allocates and refusal is not None:
+        return  # an ordinary functional operator: nothing is copied
     for i, (op, arg) in enumerate(candidate.labels):
         # Arguments that are views of one base share one copy: its bytes count once.
         part = next((p for p in decision.part_copies.get(candidate.index, ()) if p.view == i), None)

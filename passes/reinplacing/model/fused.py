@@ -15,7 +15,8 @@ both versions of a buffer, or copies it.
 memory after all. ``policy="speed"`` writes in place only where operand and result are in memory anyhow, as
 Inductor's own reinplacing does: a value may then be computed several times, or held twice. So it treats an
 ``index_put``, too, whose operand has other readers. Inside Inductor both are tried where they differ, and the
-schedules compared (``inductor/schedule/cost.py``).
+schedules compared (``inductor/schedule/cost.py``). Nor does it write lists into inputs that are written once
+more: what was computed of the old elements would have to be in memory by then.
 
 Operators over lists, as optimizers call them one behind the other, are computed in one kernel where nothing
 else looks at what is between them: ``p * a + b`` reads and writes each tensor once, in place twice.
@@ -79,7 +80,8 @@ def _fused_for_speed(model: Model) -> set[int]:
         else:
             found[node] = found[outer]
     computed = {scatters[node].index for node, is_computed in found.items() if is_computed}
-    return computed | {c.index for c in model.candidates if _is_put_into_unstored(model, c)}
+    others = (c for c in model.candidates if _is_put_into_unstored(model, c) or _is_written_again(c))
+    return computed | {c.index for c in others}
 
 
 def _is_put_into_unstored(model: Model, candidate: Candidate) -> bool:
@@ -94,6 +96,20 @@ def _is_put_into_unstored(model: Model, candidate: Candidate) -> bool:
     base = _base(model, candidate.operand_node)
     is_read = sum(viewed(user) is not read for user, read in uses(base)) > 1
     return is_read and not _is_in_memory(base) and _is_of_inputs(model, base)
+
+
+def _is_written_again(candidate: Candidate) -> bool:
+    """Return whether an element of a list is not what its operand, an input, holds in the end.
+
+    In place, it is stored for nothing, and Inductor puts into memory what was computed of the old element;
+    functional, it is computed where it is used. In a list with a kernel of its own (on GPUs) it is in memory
+    anyhow.
+    """
+    node, operand = candidate.node, candidate.operand_node
+    if not lists.is_list(node) or operand.op != "placeholder" or lists.has_blocks(candidate.operand.value):
+        return False
+    elements = [user for user in node.users if user.args[1] == candidate.slot]
+    return not any(_is_updated(operand, e) or _is_wanted_in_memory(e) for e in elements)
 
 
 def _is_of_inputs(model: Model, node: Node) -> bool:
@@ -121,6 +137,10 @@ def _is_in_memory(node: Node) -> bool:
     """Return whether a value is in memory, whoever uses it."""
     if node.op != "call_function" or not has_code_of(node):
         return True
+    return _is_wanted_in_memory(node)
+
+
+def _is_wanted_in_memory(node: Node) -> bool:
     return any(user.op == "output" or needs_memory(user.target) for user in node.users)
 
 
