@@ -100,6 +100,7 @@ def test_such_a_call_in_a_program_in_cpp() -> None:
     assert not list(differences(called(program, signal()), called(compiled, signal())))
 
 
+@pytest.mark.skipif(torch.__version__ >= "2.15", reason="torch 2.15 deletes them")
 @pytest.mark.parametrize("is_apart", [True, False])
 def test_a_call_whose_result_is_one_tensor_keeps_its_name(is_apart: bool) -> None:
     """A lowering of somebody else may make such a call: it is read by its own name, not by that of a part."""
