@@ -55,6 +55,19 @@ def taken_over(x: Tensor, tiles: Tensor) -> Tensor:
     return product.sign()
 
 
+def scaled_in_a_list(x: Tensor, tiles: Tensor) -> None:
+    """A list of what an input holds in the end: there is nothing to choose."""
+    torch._foreach_mul_([x], [tiles.view(-1)[:576].view(24, 24)])
+
+
+def multiplied_in_between(x: Tensor, tiles: Tensor) -> Tensor:
+    """An element that has to be in memory, though its input is written once more."""
+    torch._foreach_mul_([x], [tiles.view(-1)[:576].view(24, 24)])
+    product = x @ x
+    x.add_(1)
+    return product
+
+
 def in_columns(x: Tensor, tiles: Tensor) -> Tensor:
     """Columns of a factor, each computed from those before: less is held, but each element moves a sector."""
     a = x @ x.t() + 24 * torch.eye(24)
@@ -98,6 +111,8 @@ PROGRAMS = {
     stored_into_an_input: (1, False),
     without_a_border: (2, True),
     taken_over: (2, True),
+    scaled_in_a_list: (1, False),
+    multiplied_in_between: (1, False),
 }
 
 
