@@ -23,8 +23,10 @@ Tensor = torch.Tensor
 
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
+    """Compile anew, from no cache: what is looked for here is what the hooks do in between."""
     torch.compiler.reset()
-    yield
+    with torch.compiler.config.patch(force_disable_caches=True):
+        yield
     torch.compiler.reset()
 
 

@@ -19,8 +19,10 @@ Inputs = Callable[[], Tensor]
 
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
+    """Compile anew, from no cache: what is looked for here is what the hooks do in between."""
     torch.compiler.reset()
-    yield
+    with torch.compiler.config.patch(force_disable_caches=True):
+        yield
     torch.compiler.reset()
 
 
